@@ -1,0 +1,4 @@
+#include <nanobind/nanobind.h>
+namespace slimgrad {
+void register_topone(nanobind::module_&) {}
+}  // namespace slimgrad

@@ -1,0 +1,22 @@
+// The Python module slimgrad.kernels._native. No algorithm lives here.
+#include <nanobind/nanobind.h>
+
+#include "dispatch.h"
+#include "parallel.h"
+
+namespace nb = nanobind;
+
+namespace slimgrad {
+void register_quantize(nb::module_& module);
+void register_topone(nb::module_& module);
+}  // namespace slimgrad
+
+NB_MODULE(_native, module) {
+  using namespace slimgrad;
+  module.def("set_torch_parallel_for", &set_torch_parallel_for, nb::arg("address"));
+  module.def("isa", [] { return isa_name(current_isa()); });
+  module.def("best_isa", [] { return isa_name(best_isa()); });
+  module.def("set_isa", &set_isa, nb::arg("name"));
+  register_quantize(module);
+  register_topone(module);
+}

@@ -1,0 +1,1 @@
+"""Cheaper gradients to compute: estimators of the weight gradient, and when to use them."""

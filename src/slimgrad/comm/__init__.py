@@ -1,0 +1,1 @@
+"""Cheaper gradients to send: quantizers, codecs, frames and exchanges."""

@@ -1,0 +1,1 @@
+"""Errors, registries, random streams, units: what every other layer may import."""

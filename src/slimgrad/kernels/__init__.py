@@ -1,0 +1,1 @@
+"""One name per operation, with a plain-torch reference and faster implementations."""

@@ -1,0 +1,1 @@
+"""What the methods promise, as numbers: pure functions of numbers and arrays."""
