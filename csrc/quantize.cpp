@@ -27,22 +27,18 @@ SLIMGRAD_INLINE Fraction fraction_of(float norm) {
   return {kMagnitudeBits, pre, 1.0f / (norm * pre)};
 }
 
-// One fraction for a whole block.
+// One fraction for a whole block, of a norm that needs no `pre`.
 class SharedFraction {
  public:
-  SLIMGRAD_INLINE SharedFraction(const QuantizeArgs& args, int64_t first) {
-    const Fraction f = fraction_of(args.scales[first / args.bucket_size]);
-    keep_ = all_words(f.keep);
-    pre_ = all_floats(f.pre);
-    inverse_ = all_floats(f.inverse);
-  }
+  explicit SLIMGRAD_INLINE SharedFraction(const Fraction& f)
+      : keep_(all_words(f.keep)), inverse_(all_floats(f.inverse)) {}
   SLIMGRAD_INLINE Floats operator()(Words bits, int) const {
-    return smaller(as_floats(bits & keep_) * pre_ * inverse_, all_floats(1.0f));
+    return smaller(as_floats(bits & keep_) * inverse_, all_floats(1.0f));
   }
 
  private:
   Words keep_;
-  Floats pre_, inverse_;
+  Floats inverse_;
 };
 
 // A fraction for every component, where buckets begin inside the block.
@@ -72,11 +68,22 @@ class SpreadFraction {
   alignas(64) float pre_[kBlock], inverse_[kBlock];
 };
 
-// Sign above magnitude; never a negative zero.
+// Sign above magnitude. A negative zero is left where clear_negative_zeros can undo it later.
 template <int Bits>
 SLIMGRAD_INLINE Words symbol_of(Words magnitude, Words component_bits) {
-  const Words sign = (component_bits >> (32 - Bits)) & all_words(1u << (Bits - 1));
-  return select(nonzero(magnitude), magnitude | sign, Words{});
+  const Words sign = all_words(1u << (Bits - 1));
+  const Words symbol = masked_or(component_bits >> (32 - Bits), sign, magnitude);
+  if constexpr (Planes<Bits>::kCount == 1) return symbol;
+  return select(nonzero(magnitude), symbol, Words{});
+}
+
+// Of a dword full of symbols. Adding all ones to a magnitude carries into its sign bit unless the
+// magnitude is zero.
+template <int Bits>
+SLIMGRAD_INLINE Words clear_negative_zeros(Words symbols) {
+  static_assert(Planes<Bits>::kCount == 1, "needs sign and magnitude in one plane");
+  const Words magnitudes = all_words(~0u / ((1u << Bits) - 1) * ((1u << (Bits - 1)) - 1));
+  return symbols & (((symbols & magnitudes) + magnitudes) | magnitudes);
 }
 
 // Collects the symbols of 128 components and writes each plane's dwords once they are full.
@@ -110,15 +117,19 @@ class PlaneWriter {
     constexpr int w = Planes<Bits>::width(P), parts = w >= 4 ? 1 : 4 / w;
     uint8_t* plane = out + Planes<Bits>::offset(P);
     if constexpr (w == 8) {
-      store(plane + part * 128, piece_[P]);
-      store(plane + part * 128 + 64, upper_);
+      write(plane + part * 128, piece_[P]);
+      write(plane + part * 128 + 64, upper_);
     } else if constexpr (parts == 1) {
-      store(plane + part * 64, piece_[P]);
+      write(plane + part * 64, piece_[P]);
     } else {
       const int place = part % parts;
       held_[P] = place == 0 ? piece_[P] : held_[P] | (piece_[P] << (place * 8 * w));
-      if (place == parts - 1) store(plane + part / parts * 64, held_[P]);
+      if (place == parts - 1) write(plane + part / parts * 64, held_[P]);
     }
+  }
+  static SLIMGRAD_INLINE void write(uint8_t* to, Words dword) {
+    if constexpr (kPlanes == 1) dword = clear_negative_zeros<Bits>(dword);
+    store(to, dword);
   }
   Words piece_[3]{}, held_[3]{}, upper_{};
 };
@@ -136,8 +147,8 @@ SLIMGRAD_INLINE void quantize_block(const float* x, const GridType& grid,
       prefetch(x, i + kPrefetch + 16);
       const Words mixed = random.next();
       const Words first = as_words(load_floats(x + i)), second = as_words(load_floats(x + i + 16));
-      const Words low = grid.round(fraction(first, i), mixed & all_words(0xFFFF));
-      const Words high = grid.round(fraction(second, i + 16), mixed >> 16);
+      const Words low = grid.template round<0>(fraction(first, i), mixed);
+      const Words high = grid.template round<1>(fraction(second, i + 16), mixed);
       writer.put(symbol_of<Bits>(low, first), 2 * pair);
       writer.put(symbol_of<Bits>(high, second), 2 * pair + 1);
     }
@@ -146,13 +157,12 @@ SLIMGRAD_INLINE void quantize_block(const float* x, const GridType& grid,
 }
 
 // Rounds and packs components [first, last) of whole blocks, or up to the end of the vector.
-template <int Bits, typename GridType, typename FractionType>
+template <int Bits, typename GridType>
 void quantize_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last) {
   alignas(64) float padded[kBlock];
   alignas(64) uint8_t block[block_bytes(Bits)];
+  const bool bucket_holds_blocks = args.bucket_size % kBlock == 0;
   for (int64_t e = first; e < last; e += kBlock) {
-    const FractionType fraction(args, e);
-    const RandomWords random(chunk_keys(args.key, e / kChunk), e % kChunk);
     const float* x = args.vector + e;
     uint8_t* const place = args.packed + e / kBlock * block_bytes(Bits);
     uint8_t* out = place;
@@ -163,23 +173,27 @@ void quantize_blocks(const QuantizeArgs& args, const GridType& grid, int64_t fir
       x = padded;
       out = block;
     }
-    quantize_block<Bits>(x, grid, fraction, random, out);
+    const RandomWords random(chunk_keys(args.key, e / kChunk), e % kChunk);
+    const Fraction f = fraction_of(args.scales[e / args.bucket_size]);
+    if (bucket_holds_blocks && f.pre == 1.0f) {
+      quantize_block<Bits>(x, grid, SharedFraction(f), random, out);
+    } else {
+      quantize_block<Bits>(x, grid, SpreadFraction(args, e), random, out);
+    }
     if (count < kBlock) lanes_to_bit_string<Bits>(block, count, place);
   }
 }
 
 template <int Bits>
 void quantize_range(const QuantizeArgs& args, int64_t first, int64_t last) {
-  const bool shared = args.bucket_size % kBlock == 0;
-  const auto run = [&](const auto& grid) {
-    using GridType = std::remove_const_t<std::remove_reference_t<decltype(grid)>>;
-    if (shared) quantize_blocks<Bits, GridType, SharedFraction>(args, grid, first, last);
-    else quantize_blocks<Bits, GridType, SpreadFraction>(args, grid, first, last);
-  };
-  if (args.grid == Grid::uniform) return run(UniformGrid(args));
-  if (args.grid == Grid::exponential) return run(ExponentialGrid(args));
-  const typename TableGrid<Bits>::Memory memory(args);
-  run(TableGrid<Bits>(memory));
+  if (args.grid == Grid::uniform) {
+    quantize_blocks<Bits>(args, UniformGrid(args), first, last);
+  } else if (args.grid == Grid::exponential) {
+    quantize_blocks<Bits>(args, ExponentialGrid(args), first, last);
+  } else {
+    const typename TableGrid<Bits>::Memory memory(args);
+    quantize_blocks<Bits>(args, TableGrid<Bits>(memory), first, last);
+  }
 }
 
 using RangeKernel = void (*)(const QuantizeArgs&, int64_t, int64_t);

@@ -53,10 +53,14 @@ class UniformGrid {
  public:
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
       : steps_(all_floats(static_cast<float>(args.magnitudes) * 65536.0f)) {}
+  template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
-    // Adding 2^23 leaves the nearest integer in the low bits of the sum.
+    // Adding 2^23 leaves the nearest integer below the exponent, which the other addend takes off.
     const Words fixed = as_words(fraction * steps_ + all_floats(0x1p23f));
-    return (fixed + (random - all_words(0x4B000000u))) >> 16;
+    const Words base = all_words(0u - 0x4B000000u);
+    const Words below =
+        Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base;
+    return (fixed + below) >> 16;
   }
 
  private:
@@ -65,16 +69,18 @@ class UniformGrid {
 
 // Levels 2^(j-1-s): random bits added below the exponent carry into it with the right probability.
 // A fraction under the smallest level is shifted up by it, the others are doubled, so that the
-// exponent counts levels from zero in both cases.
+// exponent counts levels from a constant in both cases; the constant is taken off by bits that lie
+// above the random ones.
 class ExponentialGrid {
  public:
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
       : smallest_(all_floats(args.levels[1])),
-        base_(all_words(127u - static_cast<uint32_t>(args.magnitudes - 1))) {}
+        base_(all_words(64u - (static_cast<uint32_t>(128 - args.magnitudes) << 23))) {}
+  template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
-    const Floats shifted = fraction + select(less(fraction, smallest_), smallest_, fraction);
-    const Words below = (random << 7) | all_words(64);
-    return ((as_words(shifted) + below) >> 23) - base_;
+    const Floats shifted = fraction + larger(fraction, smallest_);
+    const Words placed = Half == 0 ? random << 7 : random >> 9;
+    return (as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_)) >> 23;
   }
 
  private:
@@ -103,7 +109,9 @@ class TableGrid {
   };
   explicit SLIMGRAD_INLINE TableGrid(const Memory& memory)
       : below_(memory.below), inverse_gaps_(memory.inverse_gaps) {}
+  template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+    random = Half == 0 ? random & all_words(0xFFFF) : random >> 16;
     Words j{};
 #pragma GCC unroll 8
     for (uint32_t step = kSize / 2; step >= 1; step /= 2) {

@@ -88,6 +88,25 @@ SLIMGRAD_INLINE WordLeaf larger(WordLeaf a, WordLeaf b) {
 SLIMGRAD_INLINE FloatLeaf to_floats(WordLeaf a) {
   return __builtin_convertvector((MaskLeaf)a, FloatLeaf);
 }
+// (a & mask) | b
+SLIMGRAD_INLINE WordLeaf masked_or(WordLeaf a, WordLeaf mask, WordLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return (WordLeaf)_mm512_ternarylogic_epi32((__m512i)a, (__m512i)mask, (__m512i)b, 0xEA);
+#else
+  return (a & mask) | b;
+#endif
+}
+SLIMGRAD_INLINE FloatLeaf larger(FloatLeaf a, FloatLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return _mm512_maskz_max_ps(kAllLanes, a, b);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE2__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
 SLIMGRAD_INLINE FloatLeaf smaller(FloatLeaf a, FloatLeaf b) {
 #if defined(SLIMGRAD_ISA_avx512)
   return _mm512_maskz_min_ps(kAllLanes, a, b);
@@ -131,6 +150,10 @@ SLIMGRAD_INLINE Pair<T> larger(Pair<T> a, Pair<T> b) {
 template <typename T>
 SLIMGRAD_INLINE Pair<T> smaller(Pair<T> a, Pair<T> b) {
   return {smaller(a.low, b.low), smaller(a.high, b.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> masked_or(Pair<T> a, Pair<T> mask, Pair<T> b) {
+  return {masked_or(a.low, mask.low, b.low), masked_or(a.high, mask.high, b.high)};
 }
 template <typename M, typename T>
 SLIMGRAD_INLINE Pair<T> select(Pair<M> m, Pair<T> a, Pair<T> b) {
