@@ -1,0 +1,44 @@
+// Arguments of the quantize and dequantize kernels; the layout and every rounding are those of
+// docs/wire-format.md.
+#pragma once
+#include <cstdint>
+
+#include "dispatch.h"
+
+namespace slimgrad {
+
+enum class Grid { uniform = 1, exponential = 2, table = 3 };
+enum class Norm { l2 = 1, linf = 2 };
+
+struct QuantizeArgs {
+  const float* vector;
+  int64_t n;
+  int64_t bucket_size;
+  const float* levels;  // magnitudes + 1 values from 0 to 1
+  int magnitudes;       // at most 2^(bits-1) - 1
+  int bits;             // 2 to 8
+  Grid grid;
+  Norm norm;
+  uint64_t key;
+  bool serial;
+  float* scales;
+  uint8_t* packed;
+};
+
+struct DequantizeArgs {
+  const uint8_t* packed;
+  const float* scales;
+  int64_t n;
+  int64_t bucket_size;
+  const float* values;  // 2^bits, the signed level of every symbol
+  int bits;
+  bool add;     // out += alpha * value instead of out = value
+  float alpha;
+  bool serial;
+  float* out;
+};
+
+SLIMGRAD_DECLARE(void quantize(const QuantizeArgs& args))
+SLIMGRAD_DECLARE(void dequantize(const DequantizeArgs& args))
+
+}  // namespace slimgrad

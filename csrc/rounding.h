@@ -1,0 +1,132 @@
+// Random bits of a component, and unbiased rounding of a fraction in [0, 1] to a level index.
+#pragma once
+#include "quantize.h"
+#include "simd.h"
+
+namespace slimgrad {
+namespace SLIMGRAD_ISA {
+namespace {
+
+constexpr int64_t kChunk = 65536;  // components that share a pair of 32-bit keys
+
+struct ChunkKeys {
+  uint32_t first, second;
+};
+
+SLIMGRAD_INLINE ChunkKeys chunk_keys(uint64_t key, int64_t chunk) {
+  uint64_t z = key + (static_cast<uint64_t>(chunk) + 1) * 0x9E3779B97F4A7C15ull;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+  z ^= z >> 31;
+  return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
+}
+
+// Thirty-two random bits a lane: the low half for one vector of components, the high half for the
+// next. Steps from one pair of vectors to the next.
+class RandomWords {
+ public:
+  SLIMGRAD_INLINE RandomWords(ChunkKeys keys, int64_t place_in_chunk) {
+    alignas(64) uint32_t start[16];
+    const uint32_t counter = static_cast<uint32_t>(place_in_chunk / 2);
+    for (uint32_t lane = 0; lane < 16; ++lane) start[lane] = (counter + lane) * kStep + keys.first;
+    state_ = load_words(start);
+    second_ = all_words(keys.second);
+  }
+  SLIMGRAD_INLINE Words next() {
+    Words x = state_;
+    state_ = state_ + all_words(16 * kStep);
+    x = x ^ (x >> 16);
+    x = x * all_words(0x7FEB352Du);
+    x = x ^ (x >> 15);
+    x = x ^ second_;
+    x = x * all_words(0x846CA68Bu);
+    return x ^ (x >> 16);
+  }
+
+ private:
+  static constexpr uint32_t kStep = 0x9E3779B9u;
+  Words state_, second_;
+};
+
+// Levels j / m: one addition of random bits below a fixed point.
+class UniformGrid {
+ public:
+  explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
+      : steps_(all_floats(static_cast<float>(args.magnitudes) * 65536.0f)) {}
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+    // Adding 2^23 leaves the nearest integer below the exponent, which the other addend takes off.
+    const Words fixed = as_words(fraction * steps_ + all_floats(0x1p23f));
+    const Words base = all_words(0u - 0x4B000000u);
+    const Words below =
+        Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base;
+    return (fixed + below) >> 16;
+  }
+
+ private:
+  Floats steps_;
+};
+
+// Levels 2^(j-1-s): random bits added below the exponent carry into it with the right probability.
+// A fraction under the smallest level is shifted up by it, the others are doubled, so that the
+// exponent counts levels from a constant in both cases; the constant is taken off by bits that lie
+// above the random ones.
+class ExponentialGrid {
+ public:
+  explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
+      : smallest_(all_floats(args.levels[1])),
+        base_(all_words(64u - (static_cast<uint32_t>(128 - args.magnitudes) << 23))) {}
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+    const Floats shifted = fraction + larger(fraction, smallest_);
+    const Words placed = Half == 0 ? random << 7 : random >> 9;
+    return (as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_)) >> 23;
+  }
+
+ private:
+  Floats smallest_;
+  Words base_;
+};
+
+// Any ascending levels: a binary search, then one comparison with the random bits.
+template <int Bits>
+class TableGrid {
+ public:
+  static constexpr int kSize = 1 << (Bits - 1);
+  struct Memory {
+    float below[kSize];         // levels but the last, then infinity
+    float inverse_gaps[kSize];  // 1 / (next level - level)
+    explicit Memory(const QuantizeArgs& args) {
+      for (int j = 0; j < kSize; ++j) {
+        const bool inside = j < args.magnitudes;
+        below[j] = inside ? args.levels[j] : __builtin_inff();
+        inverse_gaps[j] =
+            inside ? static_cast<float>(1.0 / (static_cast<double>(args.levels[j + 1]) -
+                                               static_cast<double>(args.levels[j])))
+                   : 0.0f;
+      }
+    }
+  };
+  explicit SLIMGRAD_INLINE TableGrid(const Memory& memory)
+      : below_(memory.below), inverse_gaps_(memory.inverse_gaps) {}
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+    random = Half == 0 ? random & all_words(0xFFFF) : random >> 16;
+    Words j{};
+#pragma GCC unroll 8
+    for (uint32_t step = kSize / 2; step >= 1; step /= 2) {
+      const Words candidate = j | all_words(step);
+      j = select(less_equal(below_[candidate], fraction), candidate, j);
+    }
+    const Floats chance = (fraction - below_[j]) * inverse_gaps_[j];
+    const auto up = less(to_floats(random) + all_floats(0.5f), chance * all_floats(65536.0f));
+    return j + select(up, all_words(1), Words{});
+  }
+
+ private:
+  Lookup<kSize> below_, inverse_gaps_;
+};
+
+}  // namespace
+}  // namespace SLIMGRAD_ISA
+}  // namespace slimgrad

@@ -1,0 +1,284 @@
+// Sixteen lanes of float32 or of 32-bit words, from one source for every instruction set.
+//
+// A leaf is one register of the compiler's vector type: 64 bytes for AVX-512, 32 for AVX2, 16
+// elsewhere. Wider than a register is a Pair of narrower ones, because GCC lowers oversized vector
+// types through memory. Everything has internal linkage: objects compiled for different
+// processors must not share a function.
+#pragma once
+#include <cstdint>
+#if defined(SLIMGRAD_ISA_avx2) || defined(SLIMGRAD_ISA_avx512)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define SLIMGRAD_INLINE inline __attribute__((always_inline))
+
+namespace slimgrad {
+namespace SLIMGRAD_ISA {
+namespace {
+
+#if defined(SLIMGRAD_ISA_avx512)
+constexpr int kLeafBytes = 64;
+// The unmasked intrinsics start from an uninitialised register, about which GCC 12 warns.
+constexpr __mmask16 kAllLanes = 0xFFFF;
+#elif defined(SLIMGRAD_ISA_avx2)
+constexpr int kLeafBytes = 32;
+#else
+constexpr int kLeafBytes = 16;
+#endif
+
+typedef float FloatLeaf __attribute__((vector_size(kLeafBytes)));
+typedef uint32_t WordLeaf __attribute__((vector_size(kLeafBytes)));
+typedef int32_t MaskLeaf __attribute__((vector_size(kLeafBytes)));
+
+template <typename T>
+struct Pair {
+  T low, high;
+};
+
+#if defined(SLIMGRAD_ISA_avx512)
+using Floats = FloatLeaf;
+using Words = WordLeaf;
+using Masks = MaskLeaf;
+#elif defined(SLIMGRAD_ISA_avx2)
+using Floats = Pair<FloatLeaf>;
+using Words = Pair<WordLeaf>;
+using Masks = Pair<MaskLeaf>;
+#else
+using Floats = Pair<Pair<FloatLeaf>>;
+using Words = Pair<Pair<WordLeaf>>;
+using Masks = Pair<Pair<MaskLeaf>>;
+#endif
+
+#define SLIMGRAD_PAIR_OPERATOR(op)                              \
+  template <typename T>                                         \
+  SLIMGRAD_INLINE Pair<T> operator op(Pair<T> a, Pair<T> b) {   \
+    return {a.low op b.low, a.high op b.high};                  \
+  }
+SLIMGRAD_PAIR_OPERATOR(+)
+SLIMGRAD_PAIR_OPERATOR(-)
+SLIMGRAD_PAIR_OPERATOR(*)
+SLIMGRAD_PAIR_OPERATOR(&)
+SLIMGRAD_PAIR_OPERATOR(|)
+SLIMGRAD_PAIR_OPERATOR(^)
+#undef SLIMGRAD_PAIR_OPERATOR
+
+template <typename T>
+SLIMGRAD_INLINE Pair<T> operator<<(Pair<T> a, int count) {
+  return {a.low << count, a.high << count};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> operator>>(Pair<T> a, int count) {
+  return {a.low >> count, a.high >> count};
+}
+
+SLIMGRAD_INLINE WordLeaf as_words(FloatLeaf a) { return (WordLeaf)a; }
+SLIMGRAD_INLINE FloatLeaf as_floats(WordLeaf a) { return (FloatLeaf)a; }
+SLIMGRAD_INLINE MaskLeaf less(FloatLeaf a, FloatLeaf b) { return (MaskLeaf)(a < b); }
+SLIMGRAD_INLINE MaskLeaf less_equal(FloatLeaf a, FloatLeaf b) { return (MaskLeaf)(a <= b); }
+SLIMGRAD_INLINE MaskLeaf nonzero(WordLeaf a) { return (MaskLeaf)(a != WordLeaf{}); }
+SLIMGRAD_INLINE FloatLeaf select(MaskLeaf m, FloatLeaf a, FloatLeaf b) { return m ? a : b; }
+SLIMGRAD_INLINE WordLeaf select(MaskLeaf m, WordLeaf a, WordLeaf b) { return m ? a : b; }
+// Of words below 2^31.
+SLIMGRAD_INLINE WordLeaf larger(WordLeaf a, WordLeaf b) {
+  return (MaskLeaf)((MaskLeaf)a > (MaskLeaf)b) ? a : b;
+}
+// Of words below 2^31.
+SLIMGRAD_INLINE FloatLeaf to_floats(WordLeaf a) {
+  return __builtin_convertvector((MaskLeaf)a, FloatLeaf);
+}
+// (a & mask) | b
+SLIMGRAD_INLINE WordLeaf masked_or(WordLeaf a, WordLeaf mask, WordLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return (WordLeaf)_mm512_ternarylogic_epi32((__m512i)a, (__m512i)mask, (__m512i)b, 0xEA);
+#else
+  return (a & mask) | b;
+#endif
+}
+SLIMGRAD_INLINE FloatLeaf larger(FloatLeaf a, FloatLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return _mm512_maskz_max_ps(kAllLanes, a, b);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE2__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+SLIMGRAD_INLINE FloatLeaf smaller(FloatLeaf a, FloatLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return _mm512_maskz_min_ps(kAllLanes, a, b);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return _mm256_min_ps(a, b);
+#elif defined(__SSE2__)
+  return _mm_min_ps(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
+template <typename T>
+SLIMGRAD_INLINE auto as_words(Pair<T> a) -> Pair<decltype(as_words(a.low))> {
+  return {as_words(a.low), as_words(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto as_floats(Pair<T> a) -> Pair<decltype(as_floats(a.low))> {
+  return {as_floats(a.low), as_floats(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto to_floats(Pair<T> a) -> Pair<decltype(to_floats(a.low))> {
+  return {to_floats(a.low), to_floats(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto nonzero(Pair<T> a) -> Pair<decltype(nonzero(a.low))> {
+  return {nonzero(a.low), nonzero(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto less(Pair<T> a, Pair<T> b) -> Pair<decltype(less(a.low, b.low))> {
+  return {less(a.low, b.low), less(a.high, b.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto less_equal(Pair<T> a, Pair<T> b) -> Pair<decltype(less_equal(a.low, b.low))> {
+  return {less_equal(a.low, b.low), less_equal(a.high, b.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> larger(Pair<T> a, Pair<T> b) {
+  return {larger(a.low, b.low), larger(a.high, b.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> smaller(Pair<T> a, Pair<T> b) {
+  return {smaller(a.low, b.low), smaller(a.high, b.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> masked_or(Pair<T> a, Pair<T> mask, Pair<T> b) {
+  return {masked_or(a.low, mask.low, b.low), masked_or(a.high, mask.high, b.high)};
+}
+template <typename M, typename T>
+SLIMGRAD_INLINE Pair<T> select(Pair<M> m, Pair<T> a, Pair<T> b) {
+  return {select(m.low, a.low, b.low), select(m.high, a.high, b.high)};
+}
+
+template <typename V>
+struct Lanes {
+  template <typename S>
+  static SLIMGRAD_INLINE V load(const S* from) {
+    V v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+  }
+  template <typename S>
+  static SLIMGRAD_INLINE void store(S* to, V v) {
+    __builtin_memcpy(to, &v, sizeof v);
+  }
+  template <typename S>
+  static SLIMGRAD_INLINE V all(S x) {
+    return x - V{};  // unlike x + 0, keeps a negative zero
+  }
+};
+template <typename T>
+struct Lanes<Pair<T>> {
+  template <typename S>
+  static SLIMGRAD_INLINE Pair<T> load(const S* from) {
+    return {Lanes<T>::load(from), Lanes<T>::load(from + sizeof(T) / sizeof(S))};
+  }
+  template <typename S>
+  static SLIMGRAD_INLINE void store(S* to, Pair<T> v) {
+    Lanes<T>::store(to, v.low);
+    Lanes<T>::store(to + sizeof(T) / sizeof(S), v.high);
+  }
+  template <typename S>
+  static SLIMGRAD_INLINE Pair<T> all(S x) {
+    return {Lanes<T>::all(x), Lanes<T>::all(x)};
+  }
+};
+
+SLIMGRAD_INLINE Floats load_floats(const float* from) { return Lanes<Floats>::load(from); }
+SLIMGRAD_INLINE Words load_words(const uint8_t* from) { return Lanes<Words>::load(from); }
+SLIMGRAD_INLINE Words load_words(const uint32_t* from) { return Lanes<Words>::load(from); }
+SLIMGRAD_INLINE void store(float* to, Floats v) { Lanes<Floats>::store(to, v); }
+SLIMGRAD_INLINE void store(uint8_t* to, Words v) { Lanes<Words>::store(to, v); }
+SLIMGRAD_INLINE Floats all_floats(float x) { return Lanes<Floats>::all(x); }
+SLIMGRAD_INLINE Words all_words(uint32_t x) { return Lanes<Words>::all(x); }
+
+// Hints only: the address may lie beyond the array, so no pointer is formed from it.
+SLIMGRAD_INLINE void prefetch(const float* from, int64_t ahead) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * ahead));
+}
+SLIMGRAD_INLINE void prefetch_to_write(const float* from, int64_t ahead) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * ahead),
+                     1);
+}
+
+// A table of Size floats, Size a power of two, indexed lane by lane. Bits of the index above
+// log2(Size) are ignored. Small tables live in registers.
+template <int Size>
+struct Lookup {
+  static constexpr int kLeaf = kLeafBytes / 4;
+#if defined(SLIMGRAD_ISA_avx512) || defined(SLIMGRAD_ISA_avx2)
+  static constexpr int kRegisters = Size <= kLeaf ? 1 : Size == 2 * kLeaf ? 2 : 0;
+#else
+  static constexpr int kRegisters = 0;
+#endif
+  FloatLeaf part[kRegisters == 0 ? 1 : kRegisters]{};
+  const float* memory;
+
+  explicit SLIMGRAD_INLINE Lookup(const float* table) : memory(table) {
+    if constexpr (kRegisters != 0) {
+      float wide[kRegisters * kLeaf];
+      for (int i = 0; i < kRegisters * kLeaf; ++i) wide[i] = table[i & (Size - 1)];
+      for (int i = 0; i < kRegisters; ++i) part[i] = Lanes<FloatLeaf>::load(wide + i * kLeaf);
+    }
+  }
+
+  SLIMGRAD_INLINE FloatLeaf operator[](WordLeaf index) const {
+#if defined(SLIMGRAD_ISA_avx512)
+    if constexpr (kRegisters == 1) 
+      return _mm512_maskz_permutexvar_ps(kAllLanes, (__m512i)index, part[0]);
+    if constexpr (kRegisters == 2)
+      return _mm512_permutex2var_ps(part[0], (__m512i)index, part[kRegisters - 1]);
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), kAllLanes, (__m512i)(index & (Size - 1)),
+                                    memory, 4);
+#elif defined(SLIMGRAD_ISA_avx2)
+    const __m256i i = (__m256i)index;
+    if constexpr (kRegisters == 1) return _mm256_permutevar8x32_ps(part[0], i);
+    if constexpr (kRegisters == 2)
+      return _mm256_blendv_ps(_mm256_permutevar8x32_ps(part[0], i),
+                              _mm256_permutevar8x32_ps(part[kRegisters - 1], i),
+                              (__m256)(index << 28));  // bit 3 chooses the upper eight
+    return _mm256_i32gather_ps(memory, (__m256i)(index & (Size - 1)), 4);
+#else
+    FloatLeaf found;
+    for (int i = 0; i < kLeaf; ++i) found[i] = memory[index[i] & (Size - 1)];
+    return found;
+#endif
+  }
+  template <typename T>
+  SLIMGRAD_INLINE auto operator[](Pair<T> index) const -> Pair<decltype((*this)[index.low])> {
+    return {(*this)[index.low], (*this)[index.high]};
+  }
+};
+
+// Rounding to nearest with denormals kept, whatever the calling thread had set: torch lets users
+// flush denormals, and does so for one thread only.
+#if defined(__SSE2__)
+class IeeeArithmetic {
+ public:
+  IeeeArithmetic() : before_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~IeeeArithmetic() { _mm_setcsr(before_); }
+  IeeeArithmetic(const IeeeArithmetic&) = delete;
+  IeeeArithmetic& operator=(const IeeeArithmetic&) = delete;
+
+ private:
+  unsigned before_;
+};
+#else
+struct IeeeArithmetic {
+  IeeeArithmetic() {}
+};
+#endif
+
+}  // namespace
+}  // namespace SLIMGRAD_ISA
+}  // namespace slimgrad

@@ -1,0 +1,1 @@
+"""Adapters from the operations' signatures to the compiled module's."""

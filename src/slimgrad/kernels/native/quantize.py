@@ -1,0 +1,71 @@
+"""The compiled quantize and dequantize kernels behind the reference's signatures."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+
+from slimgrad.kernels.reference.packing import packed_bytes
+from slimgrad.kernels.reference.quantize import signed_levels
+
+_GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
+_NORMS = {"l2": 1, "linf": 2}
+
+
+def quantize(
+    module: ModuleType,
+    vector: torch.Tensor,
+    *,
+    levels: torch.Tensor,
+    grid: str,
+    norm: str,
+    bucket_size: int,
+    bits: int,
+    key: int,
+    serial: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scales and packed symbols of ``vector``; see :func:`slimgrad.kernels.quantize`."""
+    n = len(vector)
+    scales = torch.empty(-(-n // bucket_size), dtype=torch.float32)
+    packed = torch.empty(packed_bytes(n, bits), dtype=torch.uint8)
+    module.quantize(
+        vector,
+        levels,
+        bucket_size,
+        bits,
+        _GRIDS[grid],
+        _NORMS[norm],
+        key,
+        serial,
+        scales,
+        packed,
+    )
+    return scales, packed
+
+
+def dequantize_into(
+    module: ModuleType,
+    out: torch.Tensor,
+    packed: torch.Tensor,
+    scales: torch.Tensor,
+    *,
+    levels: torch.Tensor,
+    bits: int,
+    bucket_size: int,
+    alpha: float | None,
+    serial: bool,
+) -> torch.Tensor:
+    """Writes the vector to ``out``, or adds ``alpha`` times it when ``alpha`` is given."""
+    module.dequantize(
+        packed,
+        scales,
+        signed_levels(levels, bits),
+        bucket_size,
+        bits,
+        alpha is not None,
+        1.0 if alpha is None else alpha,
+        serial,
+        out,
+    )
+    return out

@@ -1,0 +1,1 @@
+"""Plain-torch implementations of every operation: slow, short, and the truth."""
