@@ -1,0 +1,210 @@
+// Phase one: place of the largest magnitude and signed sum of every map of the output gradient.
+//
+// Magnitudes are compared as integers: with the sign bit cleared, the bit patterns of floats are
+// ordered like their values, and NaN lies above infinity.
+// The order of every sum depends on the shape alone, never on vector width or thread.
+#pragma once
+#include "topone.h"
+#include "topone_vector.h"
+
+namespace slimgrad {
+namespace SLIMGRAD_ISA {
+namespace {
+
+// What the scan finds, one entry a (filter, sample), samples contiguous.
+struct Kept {
+  float* weight;   // scale * sum of the map
+  int32_t* place;  // p * Q + q of the largest magnitude
+  int64_t stride;  // entries from one filter to the next
+};
+
+inline int32_t magnitude_bits(float value) {
+  int32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits & 0x7fffffff;
+}
+
+// One lane's running state and how two of them join; the earlier place wins a tie.
+struct Running {
+  int32_t top = -1, place = 0;
+  float sum = 0.0f;
+
+  void join(int32_t other_top, int32_t other_place, float other_sum) {
+    if (other_top > top || (other_top == top && other_place < place)) {
+      top = other_top;
+      place = other_place;
+    }
+    sum += other_sum;
+  }
+};
+
+template <int Vectors, int Chains>
+struct ChannelsLastScan {
+  Vec sum[Chains][Vectors];
+  IntVec top[Chains][Vectors], place[Chains][Vectors];
+
+  void step(const float* row, int chain, int32_t pixel) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+      const Vec value = load(row + v * kLanes);
+      const IntVec bits = reinterpret_cast<IntVec>(value) & 0x7fffffff;
+      const IntVec more = bits > top[chain][v];
+      top[chain][v] = more ? bits : top[chain][v];
+      place[chain][v] = more ? (IntVec{} + pixel) : place[chain][v];
+      sum[chain][v] += value;
+    }
+  }
+
+  void run(const float* grad, int64_t pixels, int64_t filters) {
+#pragma GCC unroll 4
+    for (int chain = 0; chain < Chains; ++chain)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) {
+        sum[chain][v] = Vec{};
+        top[chain][v] = IntVec{} - 1;
+        place[chain][v] = IntVec{};
+      }
+    int64_t pixel = 0;
+    for (; pixel + Chains <= pixels; pixel += Chains)
+#pragma GCC unroll 4
+      for (int chain = 0; chain < Chains; ++chain)
+        step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain));
+    if constexpr (Chains > 1) {
+#pragma GCC unroll 4
+      for (int chain = 0; chain < Chains - 1; ++chain)
+        if (pixel + chain < pixels)
+          step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain));
+    }
+  }
+
+  void write(float scale, float* weight, int32_t* where, int64_t stride) const {
+    for (int v = 0; v < Vectors; ++v)
+      for (int lane = 0; lane < kLanes; ++lane) {
+        Running all;
+        for (int chain = 0; chain < Chains; ++chain)
+          all.join(top[chain][v][lane], place[chain][v][lane], sum[chain][v][lane]);
+        weight[(v * kLanes + lane) * stride] = scale * all.sum;
+        where[(v * kLanes + lane) * stride] = all.place;
+      }
+  }
+};
+
+// Few filters make short rows: then four pixels are followed side by side to hide latency.
+inline int scan_chains(int64_t filters) { return filters < 64 ? 4 : 1; }
+
+template <int Vectors, int Chains>
+void scan_filters_last(const TopOneProblem& t, const float* grad, const Kept& to, int64_t sample) {
+  ChannelsLastScan<Vectors, Chains> scan;
+  scan.run(grad, t.p * t.q, t.k);
+  scan.write(t.scale, to.weight + sample, to.place + sample, to.stride);
+}
+
+inline void scan_one_filter_last(const TopOneProblem& t, const float* grad, const Kept& to,
+                                 int64_t sample) {
+  const int chains = scan_chains(t.k);
+  Running chain[4];
+  for (int64_t pixel = 0; pixel < t.p * t.q; ++pixel) {
+    const float value = grad[pixel * t.k];
+    chain[pixel % chains].join(magnitude_bits(value), static_cast<int32_t>(pixel), value);
+  }
+  Running all;
+  for (int i = 0; i < chains; ++i) all.join(chain[i].top, chain[i].place, chain[i].sum);
+  to.weight[sample] = t.scale * all.sum;
+  to.place[sample] = all.place;
+}
+
+// Maps interleaved: lanes run over filters.
+inline void scan_channels_last(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0,
+                               int64_t k1, const Kept& kept) {
+  constexpr int kWide = kLanes == 16 ? 4 : 3;      // 3 registers a vector
+  constexpr int kPaired = kLanes == 16 ? 2 : 1;    // times four chains
+  const bool chained = scan_chains(t.k) == 4;
+  for (int64_t n = n0; n < n1; ++n) {
+    const float* grad = t.grad_out + n * t.p * t.q * t.k;
+    int64_t k = k0;
+    while (k < k1) {
+      const Kept to = {kept.weight + (k - k0) * kept.stride, kept.place + (k - k0) * kept.stride,
+                       kept.stride};
+      const int64_t left = k1 - k;
+      if (left < kLanes) {
+        scan_one_filter_last(t, grad + k, to, n - n0);
+        k += 1;
+      } else if (chained && left >= kPaired * kLanes) {
+        scan_filters_last<kPaired, 4>(t, grad + k, to, n - n0);
+        k += kPaired * kLanes;
+      } else if (chained) {
+        scan_filters_last<1, 4>(t, grad + k, to, n - n0);
+        k += kLanes;
+      } else if (left >= kWide * kLanes) {
+        scan_filters_last<kWide, 1>(t, grad + k, to, n - n0);
+        k += kWide * kLanes;
+      } else {
+        scan_filters_last<1, 1>(t, grad + k, to, n - n0);
+        k += kLanes;
+      }
+    }
+  }
+}
+
+// 32 virtual lanes in every instruction set: pixel i belongs to lane i % 32.
+constexpr int kVirtual = 32;
+
+inline Running scan_map(const float* map, int64_t pixels) {
+  constexpr int kVectors = kVirtual / kLanes;
+  float sums[kVirtual];
+  int32_t tops[kVirtual], places[kVirtual];
+  const int64_t whole = pixels - pixels % kVirtual;
+  if (whole > 0) {
+    Vec sum[kVectors];
+    IntVec top[kVectors], place[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = Vec{};
+      top[v] = IntVec{} - 1;
+      place[v] = IntVec{};
+    }
+    for (int64_t i = 0; i < whole; i += kVirtual)
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const Vec value = load(map + i + v * kLanes);
+        const IntVec bits = reinterpret_cast<IntVec>(value) & 0x7fffffff;
+        const IntVec more = bits > top[v];
+        top[v] = more ? bits : top[v];
+        place[v] = more ? (IntVec{} + static_cast<int32_t>(i)) : place[v];
+        sum[v] += value;
+      }
+    std::memcpy(sums, sum, sizeof sums);
+    std::memcpy(tops, top, sizeof tops);
+    std::memcpy(places, place, sizeof places);
+  }
+  Running all;
+  for (int lane = 0; whole > 0 && lane < kVirtual; ++lane)
+    all.join(tops[lane], places[lane] + lane, sums[lane]);
+  for (int64_t i = whole; i < pixels; ++i)
+    all.join(magnitude_bits(map[i]), static_cast<int32_t>(i), map[i]);
+  return all;
+}
+
+// Maps contiguous: lanes run over pixels.
+inline void scan_contiguous(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
+                            const Kept& kept) {
+  const int64_t pixels = t.p * t.q;
+  for (int64_t n = n0; n < n1; ++n)
+    for (int64_t k = k0; k < k1; ++k) {
+      const Running found = scan_map(t.grad_out + (n * t.k + k) * pixels, pixels);
+      kept.weight[(k - k0) * kept.stride + n - n0] = t.scale * found.sum;
+      kept.place[(k - k0) * kept.stride + n - n0] = found.place;
+    }
+}
+
+inline void scan(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
+                 const Kept& kept) {
+  if (t.grad_last)
+    scan_channels_last(t, n0, n1, k0, k1, kept);
+  else
+    scan_contiguous(t, n0, n1, k0, k1, kept);
+}
+
+}  // namespace
+}  // namespace SLIMGRAD_ISA
+}  // namespace slimgrad
