@@ -19,7 +19,7 @@ using Output = nb::ndarray<float, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Pair = std::pair<int64_t, int64_t>;
 
 // Arrays arrive as they lie in memory: (n, h, w, c) where the matching flag is set, else
-// (n, c, h, w).
+// (n, c, h, w). The caller guarantees that a padded sample has fewer than 2^31 elements.
 void topone(const Input& x, const Input& grad_out, const Output& out, bool x_last, bool grad_last,
             bool out_last, Pair stride, Pair padding, Pair dilation, int64_t groups, float scale,
             bool serial) {
@@ -55,10 +55,11 @@ void topone(const Input& x, const Input& grad_out, const Output& out, bool x_las
 }  // namespace
 
 void register_topone(nb::module_& module) {
-  module.def("topone_weight_grad", &topone, nb::arg("x"), nb::arg("grad_out"), nb::arg("out"),
-             nb::arg("x_last"), nb::arg("grad_last"), nb::arg("out_last"), nb::arg("stride"),
-             nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"), nb::arg("scale"),
-             nb::arg("serial"));
+  // No conversions: a converted `out` would be written and thrown away.
+  module.def("topone_weight_grad", &topone, nb::arg("x").noconvert(),
+             nb::arg("grad_out").noconvert(), nb::arg("out").noconvert(), nb::arg("x_last"),
+             nb::arg("grad_last"), nb::arg("out_last"), nb::arg("stride"), nb::arg("padding"),
+             nb::arg("dilation"), nb::arg("groups"), nb::arg("scale"), nb::arg("serial"));
 }
 
 }  // namespace slimgrad

@@ -1,8 +1,8 @@
 // Top-1 filter gradient: scan of the output gradient, then accumulation of the kept patches.
-// Compiled once for each instruction set.
+// Compiled once for each instruction set; uses no standard library templates, whose instances the
+// linker would share between instruction sets.
 #include "topone.h"
 
-#include <atomic>
 #include <cstdlib>
 
 #include "parallel.h"
@@ -26,14 +26,15 @@ constexpr int64_t kBlockFloats = (int64_t{1} << 20) / 4;  // half of a 2 MiB sec
 Plan make_plan(const TopOneProblem& t, int64_t samples) {
   const int64_t pixels = t.h * t.w, width = t.group_channels();
   Plan plan = {false, width, samples};
-  if (!t.x_last) {
-    // A gathered float costs about as much as two packed ones.
-    plan.packed = t.group_filters() * t.taps() > pixels && width > 1;
-  }
   const int64_t in_place = larger(1, kBlockFloats / (pixels * t.c));
-  if (t.x_last && in_place < samples) {
-    plan.packed = t.group_filters() * t.taps() > 4 * pixels && width >= 8 * kLanes;
-  }
+  // Times that a pixel is read at most, if the kept places spread evenly.
+  const bool often = t.group_filters() * t.taps() > 4 * pixels;
+  // Planes: one gathered float costs about as much as copying one. Interleaved channels: copying
+  // pays where it spares the sums many trips to memory.
+  if (t.x_last)
+    plan.packed = in_place < samples && often && width >= 128;
+  else
+    plan.packed = t.group_filters() * t.taps() > pixels && width > 1;
   if (!plan.packed) {
     plan.samples = smaller(samples, in_place);
     return plan;
@@ -131,18 +132,20 @@ bool accumulate(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0, int6
 
 // Small gradients are shared out by samples: partial sums, added in one fixed order.
 constexpr int64_t kSmallFloats = 64 * 1024;
-constexpr int64_t kSampleBlocks = 16;
+constexpr int64_t kSampleBlocks = 8;
 
 bool by_samples(const TopOneProblem& t) {
   const int64_t blocks = smaller(kSampleBlocks, (t.n + 7) / 8);
   const int64_t size = t.k * t.taps() * t.group_channels();
   auto* partial = static_cast<float*>(std::malloc(sizeof(float) * size_t(blocks * size)));
   if (partial == nullptr) return false;
-  std::atomic<bool> done{true};
+  bool done = true;
   parallel_ranges(0, blocks, 1, t.serial, [&](int64_t from, int64_t to) {
-    for (int64_t b = from; b < to; ++b)
-      if (!accumulate(t, b * t.n / blocks, (b + 1) * t.n / blocks, 0, t.k, partial + b * size, true))
-        done = false;
+    for (int64_t b = from; b < to; ++b) {
+      const int64_t n0 = b * t.n / blocks, n1 = (b + 1) * t.n / blocks;
+      if (!accumulate(t, n0, n1, 0, t.k, partial + b * size, true))
+        __atomic_store_n(&done, false, __ATOMIC_RELAXED);
+    }
   });
   for (int64_t b = 1; b < blocks; ++b)
     for (int64_t i = 0; i < size; ++i) partial[i] += partial[b * size + i];
@@ -158,11 +161,11 @@ bool by_samples(const TopOneProblem& t) {
 }
 
 bool by_filters(const TopOneProblem& t) {
-  std::atomic<bool> done{true};
+  bool done = true;
   constexpr int64_t kUnit = 16;  // filters of one cache line of a channels-last gradient
   parallel_ranges(0, (t.k + kUnit - 1) / kUnit, 1, t.serial, [&](int64_t from, int64_t to) {
     if (!accumulate(t, 0, t.n, from * kUnit, smaller(to * kUnit, t.k), t.out, t.out_last))
-      done = false;
+      __atomic_store_n(&done, false, __ATOMIC_RELAXED);
   });
   return done;
 }

@@ -20,9 +20,10 @@ struct TopOneProblem {
   float scale;
   bool serial;
 
-  int64_t taps() const { return r * s; }
-  int64_t group_channels() const { return c / groups; }
-  int64_t group_filters() const { return k / groups; }
+  // Always inlined: an out-of-line copy would be shared between instruction sets.
+  [[gnu::always_inline]] int64_t taps() const { return r * s; }
+  [[gnu::always_inline]] int64_t group_channels() const { return c / groups; }
+  [[gnu::always_inline]] int64_t group_filters() const { return k / groups; }
 };
 
 // False when scratch memory could not be had; `out` is then unspecified.

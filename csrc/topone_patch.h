@@ -95,7 +95,7 @@ inline void select_seen(const TopOneProblem& t, const Source& source, const Plac
   }
 #else
   for (int64_t i = 0; i < all.count; ++i) {
-    seen.offset[count] = all.offset[i] + shift;
+    seen.offset[count] = static_cast<int32_t>(int64_t{all.offset[i]} + shift);
     seen.weight[count] = all.weight[i];
     count += (static_cast<uint64_t>(all.row[i] + down) < static_cast<uint64_t>(t.h)) &
              (static_cast<uint64_t>(all.column[i] + right) < static_cast<uint64_t>(t.w));

@@ -5,6 +5,7 @@
 // The order of every sum depends on the shape alone, never on vector width or thread.
 #pragma once
 #include "topone.h"
+#include "topone_transpose.h"
 #include "topone_vector.h"
 
 namespace slimgrad {
@@ -39,7 +40,7 @@ struct Running {
 };
 
 template <int Vectors, int Chains>
-struct ChannelsLastScan {
+struct LaneScan {
   Vec sum[Chains][Vectors];
   IntVec top[Chains][Vectors], place[Chains][Vectors];
 
@@ -55,7 +56,7 @@ struct ChannelsLastScan {
     }
   }
 
-  void run(const float* grad, int64_t pixels, int64_t filters) {
+  void clear() {
 #pragma GCC unroll 4
     for (int chain = 0; chain < Chains; ++chain)
 #pragma GCC unroll 8
@@ -64,6 +65,10 @@ struct ChannelsLastScan {
         top[chain][v] = IntVec{} - 1;
         place[chain][v] = IntVec{};
       }
+  }
+
+  void run(const float* grad, int64_t pixels, int64_t filters) {
+    clear();
     int64_t pixel = 0;
     for (; pixel + Chains <= pixels; pixel += Chains)
 #pragma GCC unroll 4
@@ -94,7 +99,7 @@ inline int scan_chains(int64_t filters) { return filters < 64 ? 4 : 1; }
 
 template <int Vectors, int Chains>
 void scan_filters_last(const TopOneProblem& t, const float* grad, const Kept& to, int64_t sample) {
-  ChannelsLastScan<Vectors, Chains> scan;
+  LaneScan<Vectors, Chains> scan;
   scan.run(grad, t.p * t.q, t.k);
   scan.write(t.scale, to.weight + sample, to.place + sample, to.stride);
 }
@@ -146,54 +151,84 @@ inline void scan_channels_last(const TopOneProblem& t, int64_t n0, int64_t n1, i
   }
 }
 
-// 32 virtual lanes in every instruction set: pixel i belongs to lane i % 32.
-constexpr int kVirtual = 32;
+// Of a map read on its own, pixel i belongs to lane i % 32 in every instruction set.
+constexpr int kMapLanes = 32;
+
+struct MapLanes {
+  float sum[kMapLanes];
+  int32_t top[kMapLanes], place[kMapLanes];
+
+  template <int Half>
+  void fold() {
+    for (int i = 0; i < Half; ++i) {
+      const bool more = (top[i + Half] > top[i]) |
+                        ((top[i + Half] == top[i]) & (place[i + Half] < place[i]));
+      top[i] = more ? top[i + Half] : top[i];
+      place[i] = more ? place[i + Half] : place[i];
+      sum[i] += sum[i + Half];
+    }
+    if constexpr (Half > 1) fold<Half / 2>();
+  }
+};
 
 inline Running scan_map(const float* map, int64_t pixels) {
-  constexpr int kVectors = kVirtual / kLanes;
-  float sums[kVirtual];
-  int32_t tops[kVirtual], places[kVirtual];
-  const int64_t whole = pixels - pixels % kVirtual;
-  if (whole > 0) {
-    Vec sum[kVectors];
-    IntVec top[kVectors], place[kVectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      sum[v] = Vec{};
-      top[v] = IntVec{} - 1;
-      place[v] = IntVec{};
-    }
-    for (int64_t i = 0; i < whole; i += kVirtual)
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const Vec value = load(map + i + v * kLanes);
-        const IntVec bits = reinterpret_cast<IntVec>(value) & 0x7fffffff;
-        const IntVec more = bits > top[v];
-        top[v] = more ? bits : top[v];
-        place[v] = more ? (IntVec{} + static_cast<int32_t>(i)) : place[v];
-        sum[v] += value;
-      }
-    std::memcpy(sums, sum, sizeof sums);
-    std::memcpy(tops, top, sizeof tops);
-    std::memcpy(places, place, sizeof places);
-  }
+  constexpr int kVectors = kMapLanes / kLanes;
   Running all;
-  for (int lane = 0; whole > 0 && lane < kVirtual; ++lane)
-    all.join(tops[lane], places[lane] + lane, sums[lane]);
+  const int64_t whole = pixels - pixels % kMapLanes;
+  if (whole > 0) {
+    LaneScan<kVectors, 1> scan;
+    scan.clear();
+    for (int64_t i = 0; i < whole; i += kMapLanes) scan.step(map + i, 0, static_cast<int32_t>(i));
+    MapLanes lanes;
+    for (int v = 0; v < kVectors; ++v) {
+      IntVec place = scan.place[0][v];
+      for (int lane = 0; lane < kLanes; ++lane) place[lane] += v * kLanes + lane;
+      std::memcpy(lanes.sum + v * kLanes, &scan.sum[0][v], sizeof place);
+      std::memcpy(lanes.top + v * kLanes, &scan.top[0][v], sizeof place);
+      std::memcpy(lanes.place + v * kLanes, &place, sizeof place);
+    }
+    lanes.fold<kMapLanes / 2>();
+    all.join(lanes.top[0], lanes.place[0], lanes.sum[0]);
+  }
   for (int64_t i = whole; i < pixels; ++i)
     all.join(magnitude_bits(map[i]), static_cast<int32_t>(i), map[i]);
   return all;
 }
 
-// Maps contiguous: lanes run over pixels.
+inline Running scan_small_map(const float* map, int64_t pixels) {
+  Running all;
+  for (int64_t i = 0; i < pixels; ++i)
+    all.join(magnitude_bits(map[i]), static_cast<int32_t>(i), map[i]);
+  return all;
+}
+
+// Maps contiguous. Large ones are read one by one, lanes running over pixels; small ones are
+// transposed, kTogether at a time, since folding the lanes would cost more than the reading.
+constexpr int64_t kSmallMap = 64;
+constexpr int kTogether = 16;
+
 inline void scan_contiguous(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
                             const Kept& kept) {
   const int64_t pixels = t.p * t.q;
+  const bool small = pixels <= kSmallMap;
+  float together[kSmallMap * kTogether];
+  LaneScan<kTogether / kLanes, 1> scan;
   for (int64_t n = n0; n < n1; ++n)
-    for (int64_t k = k0; k < k1; ++k) {
-      const Running found = scan_map(t.grad_out + (n * t.k + k) * pixels, pixels);
-      kept.weight[(k - k0) * kept.stride + n - n0] = t.scale * found.sum;
-      kept.place[(k - k0) * kept.stride + n - n0] = found.place;
+    for (int64_t k = k0; k < k1;) {
+      const float* map = t.grad_out + (n * t.k + k) * pixels;
+      float* weight = kept.weight + (k - k0) * kept.stride + n - n0;
+      int32_t* place = kept.place + (k - k0) * kept.stride + n - n0;
+      if (small && k + kTogether <= k1) {
+        transpose(map, pixels, kTogether, pixels, together, kTogether);
+        scan.run(together, pixels, kTogether);
+        scan.write(t.scale, weight, place, kept.stride);
+        k += kTogether;
+        continue;
+      }
+      const Running found = small ? scan_small_map(map, pixels) : scan_map(map, pixels);
+      *weight = t.scale * found.sum;
+      *place = found.place;
+      k += 1;
     }
 }
 

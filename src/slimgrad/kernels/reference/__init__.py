@@ -1,0 +1,1 @@
+"""Every operation in plain torch: short, slow, and what the fast ones are tested against."""
