@@ -39,6 +39,13 @@ struct Running {
   }
 };
 
+// The gradient is often still in main memory; without asking this far ahead (in floats) the scan
+// takes about twice as long there.
+constexpr int64_t kAhead = 4096;
+constexpr int64_t kLineFloats = 16;
+
+inline void fetch(const float* from) { __builtin_prefetch(from, 0, 2); }
+
 template <int Vectors, int Chains>
 struct LaneScan {
   Vec sum[Chains][Vectors];
@@ -67,18 +74,26 @@ struct LaneScan {
       }
   }
 
-  void run(const float* grad, int64_t pixels, int64_t filters) {
+  void step(const float* row, int chain, int32_t pixel, int64_t ahead) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v)
+      if (v * kLanes % kLineFloats == 0) fetch(row + v * kLanes + ahead);
+    step(row, chain, pixel);
+  }
+
+  // Rows of `filters` floats, one a pixel; those `ahead` floats further on are wanted soon.
+  void run(const float* grad, int64_t pixels, int64_t filters, int64_t ahead) {
     clear();
     int64_t pixel = 0;
     for (; pixel + Chains <= pixels; pixel += Chains)
 #pragma GCC unroll 4
       for (int chain = 0; chain < Chains; ++chain)
-        step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain));
+        step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain), ahead);
     if constexpr (Chains > 1) {
 #pragma GCC unroll 4
       for (int chain = 0; chain < Chains - 1; ++chain)
         if (pixel + chain < pixels)
-          step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain));
+          step(grad + (pixel + chain) * filters, chain, static_cast<int32_t>(pixel + chain), ahead);
     }
   }
 
@@ -100,7 +115,7 @@ inline int scan_chains(int64_t filters) { return filters < 64 ? 4 : 1; }
 template <int Vectors, int Chains>
 void scan_filters_last(const TopOneProblem& t, const float* grad, const Kept& to, int64_t sample) {
   LaneScan<Vectors, Chains> scan;
-  scan.run(grad, t.p * t.q, t.k);
+  scan.run(grad, t.p * t.q, t.k, larger(1, kAhead / t.k) * t.k);
   scan.write(t.scale, to.weight + sample, to.place + sample, to.stride);
 }
 
@@ -178,7 +193,8 @@ inline Running scan_map(const float* map, int64_t pixels) {
   if (whole > 0) {
     LaneScan<kVectors, 1> scan;
     scan.clear();
-    for (int64_t i = 0; i < whole; i += kMapLanes) scan.step(map + i, 0, static_cast<int32_t>(i));
+    for (int64_t i = 0; i < whole; i += kMapLanes)
+      scan.step(map + i, 0, static_cast<int32_t>(i), kAhead);
     MapLanes lanes;
     for (int v = 0; v < kVectors; ++v) {
       IntVec place = scan.place[0][v];
@@ -205,7 +221,7 @@ inline Running scan_small_map(const float* map, int64_t pixels) {
 // Maps contiguous. Large ones are read one by one, lanes running over pixels; small ones are
 // transposed, kTogether at a time, since folding the lanes would cost more than the reading.
 constexpr int64_t kSmallMap = 64;
-constexpr int kTogether = 16;
+constexpr int kTogether = 16;  // as many maps as a line has floats: pixel i fetches line i
 
 inline void scan_contiguous(const TopOneProblem& t, int64_t n0, int64_t n1, int64_t k0, int64_t k1,
                             const Kept& kept) {
@@ -219,8 +235,9 @@ inline void scan_contiguous(const TopOneProblem& t, int64_t n0, int64_t n1, int6
       float* weight = kept.weight + (k - k0) * kept.stride + n - n0;
       int32_t* place = kept.place + (k - k0) * kept.stride + n - n0;
       if (small && k + kTogether <= k1) {
+        for (int64_t i = 0; i < pixels; ++i) fetch(map + i * kTogether + kAhead);
         transpose(map, pixels, kTogether, pixels, together, kTogether);
-        scan.run(together, pixels, kTogether);
+        scan.run(together, pixels, kTogether, 0);
         scan.write(t.scale, weight, place, kept.stride);
         k += kTogether;
         continue;
