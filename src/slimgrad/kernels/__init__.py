@@ -10,6 +10,7 @@ from slimgrad.kernels.quantize import (
     quantize,
     unpack_symbols,
 )
+from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
     "dequantize",
@@ -17,5 +18,6 @@ __all__ = [
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "topone_weight_grad",
     "unpack_symbols",
 ]
