@@ -26,6 +26,15 @@ class Traced(GradientEstimator):
         return WeightGradCost(macs, macs)
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Tensors this small only lose by a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def traced():
     return Traced()

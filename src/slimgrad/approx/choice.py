@@ -13,7 +13,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.utils import parametrize
 
-from slimgrad.approx.layers import PLAN, is_changed
+from slimgrad.approx.layers import PLAN, CountedLayer, combined_class, is_changed
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import unknown_name_message
 
@@ -139,6 +139,10 @@ def _obstacle(module: nn.Module, kind: str) -> tuple[str, bool]:
         return "it is lazy; run the model once before approximate()", False
     if isinstance(module, NonDynamicallyQuantizableLinear):
         return "nn.MultiheadAttention uses its weight without calling the layer", False
+    try:
+        combined_class(CountedLayer, stock)
+    except TypeError as error:
+        return f"its class {stock.__name__} allows no plain subclass ({error})", False
     if kind not in ("conv2d", "linear"):
         return f"{kind} layers have no approximate weight gradient", True
     base = nn.Conv2d if kind == "conv2d" else nn.Linear

@@ -165,12 +165,11 @@ class ApproximationHandle:
         rows = []
         for layer, (exact, spent) in zip(self._layers, totals, strict=True):
             status, reason = self._status(layer, selected)
-            scheduled = layer.plan.layer if layer.plan else None
             rows.append(
                 LayerReport(
                     name=layer.candidate.name,
                     kind=layer.candidate.kind,
-                    number=scheduled.number if scheduled else 0,
+                    number=layer.plan.number if layer.plan else 0,
                     status=status,
                     reason=reason,
                     share=exact / whole if whole else 0.0,

@@ -44,7 +44,7 @@ class ApproximatedLayer(CountedLayer):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The stock output."""
         estimator = self._approx_plan.estimator
-        if estimator is None or not _trains_weight(self) or _is_traced_for_export():
+        if estimator is None or not _trains_weight(self):
             return super().forward(input)
         batched = self._as_batch(input)
         if batched is None:
@@ -71,16 +71,14 @@ class ApproximatedLayer(CountedLayer):
 
 
 def _trains_weight(layer: nn.Module) -> bool:
-    return layer.training and torch.is_grad_enabled() and _requires_grad(layer)
-
-
-def _requires_grad(layer: nn.Module) -> bool:
+    """Whether this forward pass will be followed by a weight gradient."""
+    if not layer.training or not torch.is_grad_enabled():
+        return False
     weight = layer.weight
-    return isinstance(weight, torch.Tensor) and weight.requires_grad
-
-
-def _is_traced_for_export() -> bool:
-    return torch.compiler.is_exporting() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    if not isinstance(weight, torch.Tensor) or not weight.requires_grad:
+        return False
+    tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    return not torch.compiler.is_exporting() and not tracing
 
 
 def _exact_macs(layer: nn.Module, x: Any, output: Any) -> int:
@@ -174,19 +172,20 @@ def layer_geometry(layer: nn.Conv2d | nn.Linear) -> LayerGeometry:
 
 
 @functools.cache
-def _combined(mixin: type[CountedLayer], stock: type[nn.Module]) -> type[nn.Module]:
+def combined_class(mixin: type[CountedLayer], stock: type[nn.Module]) -> type[nn.Module]:
+    """``stock`` with the abilities of ``mixin``; TypeError where ``stock`` allows no subclass."""
     prefix = "Approximate" if issubclass(mixin, ApproximatedLayer) else "Counted"
     return type(f"{prefix}{stock.__name__}", (mixin, stock), {"__module__": stock.__module__})
 
 
 def _rebuild(mixin: type[CountedLayer], stock: type[nn.Module], *args: Any) -> nn.Module:
-    combined = _combined(mixin, stock)
+    combined = combined_class(mixin, stock)
     return combined.__new__(combined, *args)
 
 
 def change_class(module: nn.Module, mixin: type[CountedLayer], plan: LayerPlan) -> None:
     """Give ``module`` the abilities of ``mixin``; parameters, buffers and hooks stay."""
-    module.__class__ = _combined(mixin, type(module))
+    module.__class__ = combined_class(mixin, type(module))
     module.__dict__[PLAN] = plan
 
 

@@ -57,7 +57,7 @@ class StepClock:
     def move_to(self, step: int) -> None:
         """Set the step and let every layer choose its estimator for it."""
         self.step = step
-        for plan in self.plans:
+        for plan in sorted(self.plans, key=lambda plan: plan.number):
             plan.choose()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StepClock:
@@ -101,6 +101,11 @@ class LayerPlan:
 
     def __post_init__(self) -> None:
         self.clock.plans.add(self)
+
+    @property
+    def number(self) -> int:
+        """Place among the layers chosen for approximation, from 1; 0 for the others."""
+        return self.layer.number if self.layer is not None else 0
 
     @property
     def owner_alive(self) -> bool:
