@@ -107,9 +107,3 @@ def test_partitioned_and_decomposed_graphs_equal_eager():
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager_decomp_partition")
     for gradient, reference in zip(gradients(model, compiled), eager, strict=True):
         torch.testing.assert_close(gradient, reference, rtol=1e-4, atol=1e-4)
-
-
-def test_topone_operation_passes_opcheck():
-    x, grad_out = torch.randn(2, 4, 5, 5), torch.randn(2, 6, 5, 5)
-    operation = torch.ops.slimgrad.topone_estimate.default
-    torch.library.opcheck(operation, (x, grad_out, [3, 3], [1, 1], [1, 1], [1, 1], 2, 0.5))

@@ -88,36 +88,14 @@ def _as_maps(rows: torch.Tensor) -> torch.Tensor:
 def _topone(
     x: torch.Tensor, grad_out: torch.Tensor, geometry: LayerGeometry, scale: float
 ) -> torch.Tensor:
-    conv = geometry.kind == "conv2d"
-    kernel_size = geometry.weight_shape[2:] if conv else (1, 1)
-    compute = _opaque_topone if torch.compiler.is_compiling() else kernels.topone_weight_grad
-    return compute(
+    rows, columns = geometry.weight_shape[2:] if geometry.kind == "conv2d" else (1, 1)
+    return kernels.topone_weight_grad(
         x,
         grad_out,
-        list(kernel_size),
-        list(geometry.stride),
-        list(geometry.padding),
-        list(geometry.dilation),
+        (rows, columns),
+        geometry.stride,
+        geometry.padding,
+        geometry.dilation,
         geometry.groups,
         scale,
     )
-
-
-@torch.library.custom_op("slimgrad::topone_estimate", mutates_args=())
-def _opaque_topone(
-    x: torch.Tensor,
-    grad_out: torch.Tensor,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-    scale: float,
-) -> torch.Tensor:
-    pairs = [(pair[0], pair[1]) for pair in (kernel_size, stride, padding, dilation)]
-    return kernels.topone_weight_grad(x, grad_out, *pairs, groups, scale).contiguous()
-
-
-@_opaque_topone.register_fake
-def _(x, grad_out, kernel_size, stride, padding, dilation, groups, scale):
-    return grad_out.new_empty((grad_out.shape[1], x.shape[1] // groups, *kernel_size))
