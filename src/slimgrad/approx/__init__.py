@@ -1,1 +1,50 @@
 """Cheaper gradients to compute: estimators of the weight gradient, and when to use them."""
+
+from __future__ import annotations
+
+from slimgrad.approx.convert import approximate
+from slimgrad.approx.estimators import (
+    ESTIMATORS,
+    Exact,
+    GradientEstimator,
+    LayerGeometry,
+    Random,
+    Skip,
+    TopOne,
+    WeightGradCost,
+    Zero,
+)
+from slimgrad.approx.handle import ApproximationHandle
+from slimgrad.approx.report import ApproximationReport, LayerReport
+from slimgrad.approx.schedules import (
+    SCHEDULES,
+    Alternate,
+    Always,
+    EveryNthLayer,
+    EveryNthStep,
+    Schedule,
+    ScheduledLayer,
+)
+
+__all__ = [
+    "ESTIMATORS",
+    "SCHEDULES",
+    "Alternate",
+    "Always",
+    "ApproximationHandle",
+    "ApproximationReport",
+    "EveryNthLayer",
+    "EveryNthStep",
+    "Exact",
+    "GradientEstimator",
+    "LayerGeometry",
+    "LayerReport",
+    "Random",
+    "Schedule",
+    "ScheduledLayer",
+    "Skip",
+    "TopOne",
+    "WeightGradCost",
+    "Zero",
+    "approximate",
+]

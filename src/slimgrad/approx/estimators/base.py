@@ -76,12 +76,14 @@ class GradientEstimator(ABC):
         unbiased: whether the mean over the estimator's own randomness is the exact gradient.
         needs_input: whether the layer's input must be kept for the backward pass.
         needs_gradient: False for an estimator that leaves ``.grad`` untouched.
+        needs_key: whether ``key`` is used; without it the estimate is a function of the tensors.
     """
 
     name: ClassVar[str]
     unbiased: ClassVar[bool]
     needs_input: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = True
+    needs_key: ClassVar[bool] = False
 
     @abstractmethod
     def weight_grad(

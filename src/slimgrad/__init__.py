@@ -1,0 +1,68 @@
+"""Cheaper gradients for PyTorch: approximate backward passes and compressed gradient exchange.
+
+Names are imported when first used, so ``import slimgrad`` alone loads neither torch nor kernels.
+
+>>> import slimgrad
+>>> slimgrad.TopOne()
+TopOne(scale=1.0)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from slimgrad.approx import Alternate as Alternate
+    from slimgrad.approx import EveryNthLayer as EveryNthLayer
+    from slimgrad.approx import EveryNthStep as EveryNthStep
+    from slimgrad.approx import Exact as Exact
+    from slimgrad.approx import Random as Random
+    from slimgrad.approx import Skip as Skip
+    from slimgrad.approx import TopOne as TopOne
+    from slimgrad.approx import Zero as Zero
+    from slimgrad.approx import approximate as approximate
+
+__version__ = "0.1.0"
+
+# Public name -> module that holds it; one line a name, sorted by module, then name.
+_HOMES = {
+    "Alternate": "slimgrad.approx",
+    "EveryNthLayer": "slimgrad.approx",
+    "EveryNthStep": "slimgrad.approx",
+    "Exact": "slimgrad.approx",
+    "Random": "slimgrad.approx",
+    "Skip": "slimgrad.approx",
+    "TopOne": "slimgrad.approx",
+    "Zero": "slimgrad.approx",
+    "approximate": "slimgrad.approx",
+}
+_SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
+
+__all__ = [
+    "Alternate",
+    "EveryNthLayer",
+    "EveryNthStep",
+    "Exact",
+    "Random",
+    "Skip",
+    "TopOne",
+    "Zero",
+    "__version__",
+    "approximate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"slimgrad.{name}")
+    else:
+        raise AttributeError(f"module 'slimgrad' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})
