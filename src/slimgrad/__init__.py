@@ -1,0 +1,58 @@
+"""Cheaper gradients for PyTorch: approximate backward passes and compressed gradient exchange.
+
+Names are imported when first used, so ``import slimgrad`` alone loads neither torch nor kernels.
+
+>>> import slimgrad
+>>> slimgrad.NUQSGD(bits=4)
+NUQSGD(bits=4, bucket_size=512, norm='l2', ratio=0.5)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from slimgrad import theory as theory
+    from slimgrad.comm.compressor import Compressor as Compressor
+    from slimgrad.comm.ddp import compress as compress
+    from slimgrad.comm.quantizers import NUQSGD as NUQSGD
+    from slimgrad.comm.quantizers import QSGD as QSGD
+    from slimgrad.comm.quantizers import QSGDinf as QSGDinf
+
+__version__ = "0.1.0"
+
+# Public name -> module that holds it; one line a name, sorted by module, then name.
+_HOMES = {
+    "Compressor": "slimgrad.comm.compressor",
+    "compress": "slimgrad.comm.ddp",
+    "NUQSGD": "slimgrad.comm.quantizers",
+    "QSGD": "slimgrad.comm.quantizers",
+    "QSGDinf": "slimgrad.comm.quantizers",
+}
+_SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
+
+__all__ = [
+    "NUQSGD",
+    "QSGD",
+    "Compressor",
+    "QSGDinf",
+    "__version__",
+    "compress",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"slimgrad.{name}")
+    else:
+        raise AttributeError(f"module 'slimgrad' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})
