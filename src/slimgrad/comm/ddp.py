@@ -90,12 +90,14 @@ def compress(
     parameters = {n: p for n, p in ddp.module.named_parameters() if p.requires_grad}
     _check_parameters(parameters)
     names = {id(parameter): name for name, parameter in parameters.items()}
-    if dist.get_world_size(ddp.process_group) == 1:
+    group = ddp.process_group
+    assert isinstance(group, dist.ProcessGroup)
+    if dist.get_world_size(group) == 1:
         _warn_once_about_one_rank()
         return CompressionHandle(names, compressor, chosen, policy, None, seed)
     if quantizer is not None:
         _warn_without_effect(parameters, policy)
-    channel = Channel(_own_group(ddp.process_group))
+    channel = Channel(_own_group(group))
     handle = CompressionHandle(names, compressor, chosen, policy, channel, seed)
     try:
         require_same_settings(_settings(compressor, chosen, policy, parameters), channel)
@@ -198,17 +200,15 @@ def _settings(
     policy: Policy,
     parameters: dict[str, torch.nn.Parameter],
 ) -> dict[str, str]:
-    layout = [
+    layout = "\n".join(
         f"{name} {tuple(parameter.shape)} {parameter.dtype}"
         for name, parameter in parameters.items()
-    ]
+    )
     return {
         "wire format": str(WIRE_VERSION),
         "quantizer": repr(compressor.quantizer),
         "codec": compressor.codec.name,
         "exchange": exchange.name,
         "policy": repr(policy),
-        "parameters (digest)": hashlib.blake2b(
-            "\n".join(layout).encode(), digest_size=8
-        ).hexdigest(),
+        "parameters": hashlib.blake2b(layout.encode(), digest_size=8).hexdigest(),
     }

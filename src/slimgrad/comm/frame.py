@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from itertools import pairwise
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch

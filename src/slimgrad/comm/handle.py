@@ -15,6 +15,7 @@ from slimgrad.comm.serial import pieces
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
 from slimgrad.core.errors import CheckpointError
 
+GradBucket = dist.GradBucket  # pyright: ignore[reportPrivateImportUsage]
 _STATE_VERSION = 1
 
 
@@ -94,7 +95,7 @@ class CompressionHandle:
         if self._channel is not None:
             self._channel.close()
 
-    def average(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def average(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Queue the averaging of a DDP bucket; what the communication hook does."""
         assert self._channel is not None
         label, step = f"bucket {bucket.index()}", self.step
@@ -114,11 +115,11 @@ class CompressionHandle:
             seed=self.seed,
         )
 
-    def _spans(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> list[Span]:
+    def _spans(self, bucket: GradBucket, buffer: torch.Tensor) -> list[Span]:
         # Buckets are rebuilt after the first step, so nothing about them is remembered.
         spans = []
         for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True):
-            start = gradient.storage_offset() - buffer.storage_offset()
+            start = int(gradient.storage_offset() - buffer.storage_offset())
             name = self._names[id(parameter)]
             exact = self._policy.is_exact(name, tuple(parameter.shape))
             spans.append(Span(name, start, start + gradient.numel(), exact))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
 from abc import abstractmethod
+from itertools import pairwise
 
 import torch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import ClassVar, final
 
 from slimgrad.comm.quantizers.base import LevelGrid, Norm
@@ -54,9 +54,14 @@ class NUQSGD(LevelQuantizer):
             raise ConfigError(f"NUQSGD needs a ratio between 0 and 1, got ratio={self.ratio!r}")
         _ = self.level_grid
 
-    @cached_property
+    @property
     def level_grid(self) -> LevelGrid:
         """The levels magnitudes are rounded to."""
-        levels = exponential_levels(magnitudes(self.bits) - 1, self.ratio)
-        kind = "exponential" if self.ratio == 0.5 else "table"
-        return LevelGrid(kind, float32_levels(levels, repr(self)))
+        return _level_grid(self.bits, self.ratio)
+
+
+@cache
+def _level_grid(bits: int, ratio: float) -> LevelGrid:
+    levels = exponential_levels(magnitudes(bits) - 1, ratio)
+    kind = "exponential" if ratio == 0.5 else "table"
+    return LevelGrid(kind, float32_levels(levels, f"NUQSGD with bits={bits} and ratio={ratio}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, final
 
 from slimgrad.comm.quantizers.base import LevelGrid, Norm
@@ -47,7 +46,7 @@ class QSGDinf(LevelQuantizer):
     def __post_init__(self) -> None:
         self._check()
 
-    @cached_property
+    @property
     def level_grid(self) -> LevelGrid:
         """The levels magnitudes are rounded to."""
         return LevelGrid("uniform", uniform_levels(magnitudes(self.bits)))
