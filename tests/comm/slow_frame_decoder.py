@@ -79,8 +79,8 @@ def levels_of(fields, table):
     if fields["grid"] == 2:
         return [0.0] + [2.0 ** (j - top) for j in range(1, top + 1)]
     levels = [0.0, *(value for (value,) in struct.iter_unpack("<f", table))]
-    for low, high in zip(levels, levels[1:], strict=False):
-        require(low < high, "table order")
+    for j in range(1, len(levels)):
+        require(levels[j - 1] < levels[j], "table order")
     require(levels[-1] == 1.0, "table end")
     return levels
 

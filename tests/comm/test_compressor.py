@@ -110,11 +110,10 @@ def test_adding_to_another_length_is_refused():
 
 
 @pytest.mark.parametrize(
-    "v",
-    [torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.cfloat)]
-    + [torch.zeros(3, device="meta")],
+    ("dtype", "device"), [(torch.int64, "cpu"), (torch.cfloat, "cpu"), (torch.float32, "meta")]
 )
-def test_other_dtypes_and_devices_are_refused_by_name(v):
+def test_other_dtypes_and_devices_are_refused_by_name(dtype, device):
+    v = torch.zeros(3, dtype=dtype, device=device)
     with pytest.raises(ConfigError, match=r"tensor 'w' is torch\.\w+ on (cpu|meta)"):
         Compressor(NUQSGD()).compress(v, key="w", step=0)
 

@@ -80,7 +80,7 @@ def test_raw_frames_keep_every_value_and_flag_what_is_not_finite(values, dtype):
 
 
 def test_raw_frames_refuse_other_dtypes():
-    with pytest.raises(ConfigError, match="not torch.int32"):
+    with pytest.raises(ConfigError, match=r"not torch\.int32"):
         wire.encode_raw(torch.zeros(3, dtype=torch.int32))
 
 

@@ -4,7 +4,6 @@ While a frame is read the process can hardly allocate, so that a frame that clai
 is believed fails the test.
 """
 
-import math
 import random
 import resource
 import zlib
@@ -49,6 +48,14 @@ def originals():
     return [bytes(frame.numpy()) for frame in frames]
 
 
+def reading(decode, data):
+    """What ``decode`` reads, None when it refuses; any other error fails the test."""
+    try:
+        return decode(data)
+    except (FrameError, slow_frame_decoder.RejectedError):
+        return None
+
+
 def damaged(frame, rng):
     data = bytearray(frame)
     for _ in range(rng.choice([1, 1, 2, 4])):
@@ -84,22 +91,16 @@ def test_damaged_frames_are_refused_or_read_alike():
     accepted = 0
     for index in range(FRAMES):
         data = damaged(frames[index % len(frames)], rng)
-        try:
-            expected = slow_frame_decoder.decode(data)
-        except slow_frame_decoder.RejectedError:
-            expected = None
-        try:
-            with little_memory():
-                decoded = decoder.decompress(torch.frombuffer(bytearray(data), dtype=torch.uint8))
-        except FrameError as error:
-            assert expected is None, f"frame {index} was refused: {error}"
-            assert 0 <= error.position <= len(data)
-            continue
-        assert expected is not None, f"frame {index} was accepted"
-        accepted += 1
-        for ours, theirs in zip(decoded.tolist(), expected, strict=True):
-            rounded = torch.tensor(theirs, dtype=torch.float64).float().item()
-            assert ours == rounded or (math.isnan(ours) and math.isnan(rounded))
+        expected = reading(slow_frame_decoder.decode, data)
+        tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        with little_memory():
+            decoded = reading(decoder.decompress, tensor)
+        assert (decoded is None) == (expected is None), f"frame {index}: {data.hex()}"
+        if decoded is not None and expected is not None:
+            accepted += 1
+            # The package reads float64 frames as float32.
+            rounded = torch.tensor(expected, dtype=torch.float64).float()
+            assert torch.equal(decoded.nan_to_num(7.0), rounded.nan_to_num(7.0))
     assert FRAMES / 50 < accepted < FRAMES / 2
 
 

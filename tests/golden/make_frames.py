@@ -127,12 +127,9 @@ def main() -> None:
     good = {
         case: {
             "frame": base64.b64encode(frame).decode(),
-            "values": [
-                float(value)
-                for value in Compressor(None).decompress(
-                    torch.frombuffer(bytearray(frame), dtype=torch.uint8)
-                )
-            ],
+            "values": Compressor(None)
+            .decompress(torch.frombuffer(bytearray(frame), dtype=torch.uint8))
+            .tolist(),
         }
         for case, frame in frames.items()
     }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from collections.abc import Sequence
+from itertools import pairwise
 
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import unknown_name_message
