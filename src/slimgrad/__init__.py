@@ -5,6 +5,8 @@ Names are imported when first used, so ``import slimgrad`` alone loads neither t
 >>> import slimgrad
 >>> slimgrad.TopOne()
 TopOne(scale=1.0)
+>>> slimgrad.NUQSGD(bits=4)
+NUQSGD(bits=4, bucket_size=512, norm='l2', ratio=0.5)
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from slimgrad import theory as theory
     from slimgrad.approx import Alternate as Alternate
     from slimgrad.approx import EveryNthLayer as EveryNthLayer
     from slimgrad.approx import EveryNthStep as EveryNthStep
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from slimgrad.approx import TopOne as TopOne
     from slimgrad.approx import Zero as Zero
     from slimgrad.approx import approximate as approximate
+    from slimgrad.comm.compressor import Compressor as Compressor
+    from slimgrad.comm.ddp import compress as compress
+    from slimgrad.comm.quantizers import NUQSGD as NUQSGD
+    from slimgrad.comm.quantizers import QSGD as QSGD
+    from slimgrad.comm.quantizers import QSGDinf as QSGDinf
 
 __version__ = "0.1.0"
 
@@ -36,20 +44,31 @@ _HOMES = {
     "TopOne": "slimgrad.approx",
     "Zero": "slimgrad.approx",
     "approximate": "slimgrad.approx",
+    "Compressor": "slimgrad.comm.compressor",
+    "compress": "slimgrad.comm.ddp",
+    "NUQSGD": "slimgrad.comm.quantizers",
+    "QSGD": "slimgrad.comm.quantizers",
+    "QSGDinf": "slimgrad.comm.quantizers",
 }
 _SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
 
 __all__ = [
+    "NUQSGD",
+    "QSGD",
     "Alternate",
+    "Compressor",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",
+    "QSGDinf",
     "Random",
     "Skip",
     "TopOne",
     "Zero",
     "__version__",
     "approximate",
+    "compress",
+    "theory",
 ]
 
 

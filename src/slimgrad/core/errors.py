@@ -19,12 +19,18 @@ class FrameError(SlimgradError, ValueError):
     """Bytes received from a peer are not a valid frame.
 
     Attributes:
+        reason: what is wrong, without the place.
         position: offset in bytes from the start of the frame at which decoding stopped.
     """
 
     def __init__(self, reason: str, position: int) -> None:
         super().__init__(f"{reason} (at byte {position} of the frame)")
+        self.reason = reason
         self.position = position
+
+
+class ExchangeError(SlimgradError):
+    """Ranks could not exchange gradients; the text says which rank and which part failed."""
 
 
 class BackendError(SlimgradError):

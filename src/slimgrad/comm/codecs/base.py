@@ -30,5 +30,9 @@ class Codec(ABC):
         """The packed symbols again; FrameError when the payload cannot hold n symbols."""
 
     @abstractmethod
+    def payload_bytes(self, n: int, bits: int) -> int | None:
+        """Length of every payload of n symbols, or None when it depends on the symbols."""
+
+    @abstractmethod
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
         """Expected bits a symbol for symbol probabilities of shape (2**bits,), tables included."""

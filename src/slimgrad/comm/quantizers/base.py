@@ -65,8 +65,11 @@ class Quantizer(ABC):
     bucket_size: int
 
     @abstractmethod
-    def quantize(self, vector: torch.Tensor, key: int) -> Quantized:
-        """Symbols and scales of a flat float32 ``vector``, with the random stream ``key``."""
+    def quantize(self, vector: torch.Tensor, key: int, *, serial: bool = False) -> Quantized:
+        """Symbols and scales of a flat float32 ``vector``, with the random stream ``key``.
+
+        With ``serial`` the work stays on the calling thread.
+        """
 
     @abstractmethod
     def variance_bound(self, n: int) -> float:

@@ -1,0 +1,175 @@
+"""Quantizer and codec together: a vector to one frame and back."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+
+from slimgrad import kernels
+from slimgrad.comm import frame as wire
+from slimgrad.comm.codecs import CODECS, Codec
+from slimgrad.comm.header import HEADER_BYTES, METHOD_RAW, codec_of
+from slimgrad.comm.quantizers.base import Quantizer
+from slimgrad.comm.quantizers.level import magnitudes
+from slimgrad.comm.serial import add_, copy_
+from slimgrad.core.errors import ConfigError, FrameError
+from slimgrad.core.rng import stream_key
+
+
+@final
+class Compressor:
+    """Turns vectors into frames of bytes and back.
+
+    frame = codec(quantizer(v)); without a quantizer the frame holds the exact values.
+
+    Guarantee: what the quantizer promises; the codec and the frame lose nothing. A component that
+    is not finite makes its whole bucket NaN, so that it is seen at the other end.
+
+    Args:
+        quantizer: for example ``NUQSGD(bits=4)``, or None for exact values.
+        codec: name of a registered codec, or a codec; unused without a quantizer.
+
+    Raises:
+        ConfigError: unknown codec, or something that is not a quantizer.
+
+    >>> from slimgrad.comm.quantizers import NUQSGD
+    >>> compressor = Compressor(NUQSGD(bits=4, bucket_size=512))
+    >>> frame = compressor.compress(torch.ones(1024), key="conv1.weight", step=0)
+    >>> frame.numel()
+    584
+    >>> compressor.decompress(frame).shape
+    torch.Size([1024])
+    """
+
+    def __init__(self, quantizer: Quantizer | None, codec: str | Codec = "fixed") -> None:
+        if quantizer is not None and not isinstance(quantizer, Quantizer):
+            raise ConfigError(
+                f"{quantizer!r} is not a quantizer; give an instance such as NUQSGD(bits=4), "
+                "or None to send exact values"
+            )
+        self.quantizer = quantizer
+        self.codec = codec if isinstance(codec, Codec) else CODECS.get(codec)()
+
+    def __repr__(self) -> str:
+        return f"Compressor({self.quantizer!r}, codec={self.codec.name!r})"
+
+    @property
+    def fixed_length(self) -> bool:
+        """Whether the length of a frame follows from the number of components alone."""
+        return self.quantizer is None or self.codec.payload_bytes(0, 8) is not None
+
+    def compress(
+        self,
+        v: torch.Tensor,
+        *,
+        key: str,
+        step: int,
+        rank: int = 0,
+        seed: int = 0,
+        serial: bool = False,
+    ) -> torch.Tensor:
+        """One frame that holds ``v``.
+
+        Args:
+            v: any shape; float16, bfloat16, float32 or float64, on the CPU. Quantizers work in
+                float32: a float64 beyond its range counts as infinite.
+            key: name of the tensor; with seed, step and rank it names the random stream.
+            step: optimizer step, >= 0.
+            rank: rank that sends; two ranks never share a stream.
+            seed: experiment seed.
+            serial: keep the work on the calling thread.
+
+        Returns:
+            The frame, flat uint8.
+
+        Raises:
+            ConfigError: a dtype or device that cannot be compressed.
+        """
+        if v.dtype not in wire.DTYPE_IDS or v.device.type != "cpu":
+            raise ConfigError(
+                f"tensor {key!r} is {v.dtype} on {v.device}; frames are made of float32, float16, "
+                "bfloat16 or float64 tensors on the CPU"
+            )
+        flat = v.detach().reshape(-1).contiguous()
+        if self.quantizer is None:
+            return wire.encode_raw(flat)
+        stream = stream_key(seed, step, key, rank)
+        vector = flat
+        if flat.dtype != torch.float32:
+            vector = copy_(torch.empty(flat.numel(), dtype=torch.float32), flat, serial=serial)
+        quantized = self.quantizer.quantize(vector, stream, serial=serial)
+        return wire.encode_quantized(quantized, self.codec.encode(quantized), self.codec.code_id)
+
+    def decompress(self, frame: torch.Tensor, *, serial: bool = False) -> torch.Tensor:
+        """The vector a frame holds, flat float32. Any valid frame decodes, whoever made it.
+
+        Raises:
+            FrameError: the bytes are not a valid frame.
+        """
+        decoded = wire.decode(frame)
+        if decoded.header.method == METHOD_RAW:
+            values = decoded.values()
+            if values.dtype == torch.float32:
+                return values
+            return copy_(torch.empty(values.numel(), dtype=torch.float32), values, serial=serial)
+        return self._dequantize(decoded, serial)
+
+    def decompress_add_(
+        self, frame: torch.Tensor, out: torch.Tensor, alpha: float = 1.0, *, serial: bool = False
+    ) -> torch.Tensor:
+        """Add alpha times the vector a frame holds to ``out``, in place.
+
+        Args:
+            frame: flat uint8.
+            out: flat contiguous float32 or float64 with as many components as the frame.
+            alpha: factor.
+            serial: keep the work on the calling thread.
+
+        Raises:
+            FrameError: the bytes are not a valid frame, or hold another number of components.
+        """
+        decoded = wire.decode(frame)
+        header = decoded.header
+        if header.n != out.numel():
+            raise FrameError(f"the frame holds {header.n} components, not {out.numel()}", 16)
+        if header.method == METHOD_RAW:
+            return add_(out, decoded.values(), alpha, serial=serial)
+        if out.dtype != torch.float32:
+            return add_(out, self._dequantize(decoded, serial), alpha, serial=serial)
+        return kernels.dequantize_add_(
+            out,
+            self._symbols(decoded),
+            decoded.scales,
+            levels=decoded.levels,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
+            alpha=alpha,
+            serial=serial,
+        )
+
+    def _dequantize(self, decoded: wire.Frame, serial: bool) -> torch.Tensor:
+        header = decoded.header
+        return kernels.dequantize(
+            self._symbols(decoded),
+            decoded.scales,
+            n=header.n,
+            levels=decoded.levels,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
+            serial=serial,
+        )
+
+    def _symbols(self, decoded: wire.Frame) -> torch.Tensor:
+        header = decoded.header
+        payload_at = HEADER_BYTES + header.table_bytes + header.scales_bytes
+        try:
+            packed = codec_of(header).decode(decoded.payload, header.n, header.bits)
+        except FrameError as error:
+            raise FrameError(error.reason, payload_at + error.position) from error
+        most = len(decoded.levels) - 1
+        if most < magnitudes(header.bits):
+            symbols = kernels.unpack_symbols(packed, header.n, header.bits).numpy()
+            if ((symbols & magnitudes(header.bits)) > most).any():
+                raise FrameError(f"a symbol names a level above {most}", payload_at)
+        return packed

@@ -1,0 +1,153 @@
+"""Compressed exchange by all-gather: every rank receives and sums the frames of all."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import torch
+
+from slimgrad.comm import frame as wire
+from slimgrad.comm.compressor import Compressor
+from slimgrad.comm.exchange.base import Exchange, GradientBucket, Span
+from slimgrad.comm.exchange.channel import Channel
+from slimgrad.comm.serial import copy_, pieces
+from slimgrad.core.errors import ExchangeError, FrameError
+
+# No codec needs more for a component and its share of tables; a peer that announces more is wrong.
+_LIMIT_BYTES_PER_COMPONENT = 16
+_LIMIT_BYTES_PER_FRAME = 65536
+
+
+@final
+class AllGather(Exchange):
+    """One message a rank: a frame for each compressed tensor, one for all exact ones together.
+
+    mean = (sum over ranks, in rank order, of decoded values) / world_size, in float32, or in
+    float64 for float64 buckets. Traffic grows with the number of ranks; right for few ranks.
+
+    Guarantee: unbiased if the quantizer is; for W ranks the variance of the mean is the mean of
+    the ranks' variances over W. Non-finite values reach all ranks.
+    """
+
+    name: ClassVar[str] = "all_gather"
+    compresses: ClassVar[bool] = True
+
+    def average(
+        self,
+        bucket: GradientBucket,
+        compressor: Compressor,
+        channel: Channel,
+        *,
+        step: int,
+        seed: int,
+    ) -> None:
+        """Replace the bucket's values by their mean; runs on the communication thread."""
+        if not bucket.spans:
+            return
+        parts = _parts(bucket)
+        with channel.meter.codec():
+            frames = [
+                part.encode(compressor, step=step, seed=seed, rank=channel.rank) for part in parts
+            ]
+            message = torch.cat(frames)
+        if channel.meter.measures_error:
+            for part, frame in zip(parts, frames, strict=True):
+                if not part.exact:
+                    channel.meter.count_error(*_squared_error(part, frame, compressor))
+        limit = _LIMIT_BYTES_PER_FRAME * len(parts)
+        limit += _LIMIT_BYTES_PER_COMPONENT * bucket.values.numel()
+        with channel.meter.wire():
+            messages = channel.gather_bytes(
+                message, same_length=compressor.fixed_length, limit_bytes=limit
+            )
+        with channel.meter.codec():
+            _decode_mean(parts, messages, compressor)
+        exact = sum(part.numel for part in parts if part.exact)
+        total = sum(part.numel for part in parts)
+        channel.meter.count_sent(total, exact, message.numel())
+
+
+class _Part:
+    """One frame's worth of a bucket: a compressed tensor, or all the exact ones."""
+
+    def __init__(self, values: torch.Tensor, spans: list[Span], *, exact: bool) -> None:
+        self.exact = exact
+        self.name = ", ".join(span.name for span in spans)
+        self._key = spans[0].name
+        self._slices = [values[span.start : span.stop] for span in spans]
+        self.numel = sum(piece.numel() for piece in self._slices)
+
+    def gathered(self) -> torch.Tensor:
+        """The values, flat; the bucket's own memory where they lie together."""
+        if len(self._slices) == 1:
+            return self._slices[0]
+        gathered = torch.empty(self.numel, dtype=self._slices[0].dtype)
+        for slot, copied in self._pairs(gathered):
+            copy_(copied, slot)
+        return gathered
+
+    def encode(self, compressor: Compressor, *, step: int, seed: int, rank: int) -> torch.Tensor:
+        if self.exact:
+            return wire.encode_raw(self.gathered())
+        return compressor.compress(
+            self.gathered(), key=self._key, step=step, rank=rank, seed=seed, serial=True
+        )
+
+    def accumulator(self) -> torch.Tensor:
+        """Zeros to sum decoded values in; the bucket's own memory where it has the dtype."""
+        dtype = self._slices[0].dtype
+        if len(self._slices) == 1 and dtype in (torch.float32, torch.float64):
+            total = self._slices[0]
+        else:
+            wide = torch.float64 if dtype == torch.float64 else torch.float32
+            total = torch.empty(self.numel, dtype=wide)
+        for piece in pieces(total):
+            piece.zero_()
+        return total
+
+    def store(self, total: torch.Tensor) -> None:
+        for slot, mean in self._pairs(total):
+            if slot.data_ptr() != mean.data_ptr():
+                copy_(slot, mean)
+
+    def _pairs(self, flat: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return list(zip(self._slices, flat.split([s.numel() for s in self._slices]), strict=True))
+
+
+def _parts(bucket: GradientBucket) -> list[_Part]:
+    parts = [_Part(bucket.values, [span], exact=False) for span in bucket.spans if not span.exact]
+    exact = [span for span in bucket.spans if span.exact]
+    if exact:
+        parts.append(_Part(bucket.values, exact, exact=True))
+    return parts
+
+
+def _decode_mean(parts: list[_Part], messages: list[torch.Tensor], compressor: Compressor) -> None:
+    split = [_split(message, len(parts), rank) for rank, message in enumerate(messages)]
+    for index, part in enumerate(parts):
+        total = part.accumulator()
+        for rank, frames in enumerate(split):
+            try:
+                compressor.decompress_add_(frames[index], total, serial=True)
+            except FrameError as error:
+                raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
+        for piece in pieces(total):
+            piece.div_(len(messages))
+        part.store(total)
+
+
+def _split(message: torch.Tensor, count: int, rank: int) -> list[torch.Tensor]:
+    try:
+        return wire.split(message, count)
+    except FrameError as error:
+        raise ExchangeError(f"message from rank {rank}: {error}") from error
+
+
+def _squared_error(part: _Part, frame: torch.Tensor, compressor: Compressor) -> tuple[float, float]:
+    error = signal = 0.0
+    decoded = compressor.decompress(frame, serial=True)
+    for sent, exact in zip(pieces(decoded), pieces(part.gathered()), strict=True):
+        exact = exact.double()
+        error += float((sent.double() - exact).square().sum())
+        signal += float(exact.square().sum())
+    return error, signal

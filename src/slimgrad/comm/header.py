@@ -1,0 +1,210 @@
+"""The 64 bytes at the start of a frame, and every check on them. See docs/wire-format.md."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from slimgrad.comm.codecs import Codec, codec_with_id
+from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
+from slimgrad.core.errors import FrameError
+
+MAGIC = b"SGRD"
+WIRE_VERSION = 1
+HEADER_BYTES = 64
+MAX_COMPONENTS = 2**40
+
+METHOD_RAW, METHOD_QUANTIZED = 0, 1
+GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
+NORM_IDS = {"l2": 1, "linf": 2}
+DTYPE_BYTES = {1: 4, 2: 2, 3: 2, 4: 8}
+FLAG_NON_FINITE = 1
+
+_LAYOUT = struct.Struct("<4s8BIQQQQIB7s")
+_CHECKSUM = struct.Struct("<I")
+CHECKSUM_OFFSET = _LAYOUT.size
+assert CHECKSUM_OFFSET + _CHECKSUM.size == HEADER_BYTES
+
+
+@dataclass(frozen=True)
+class Header:
+    """The fields of a frame header, as numbers of the wire.
+
+    Attributes:
+        method: 0 for exact values, 1 for quantized ones.
+        n: number of components.
+        code_id, grid, bits, norm, bucket_size, key, scales_bytes, table_bytes: of a quantized
+            frame, 0 in a raw one.
+        payload_bytes: length of the last section.
+        flags: bit 0 set when some component is not finite.
+        dtype: of the values of a raw frame, 0 in a quantized one.
+    """
+
+    method: int
+    n: int
+    payload_bytes: int
+    flags: int = 0
+    code_id: int = 0
+    grid: int = 0
+    bits: int = 0
+    norm: int = 0
+    bucket_size: int = 0
+    key: int = 0
+    scales_bytes: int = 0
+    table_bytes: int = 0
+    dtype: int = 0
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes behind the header: table, scales, payload."""
+        return self.table_bytes + self.scales_bytes + self.payload_bytes
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of the whole frame."""
+        return HEADER_BYTES + self.body_bytes
+
+    def pack(self) -> bytes:
+        """The first 60 bytes; the checksum follows them.
+
+        >>> len(Header(method=0, n=0, payload_bytes=0, dtype=1).pack())
+        60
+        """
+        return _LAYOUT.pack(
+            MAGIC,
+            WIRE_VERSION,
+            HEADER_BYTES,
+            self.method,
+            self.code_id,
+            self.grid,
+            self.bits,
+            self.norm,
+            self.flags,
+            self.bucket_size,
+            self.n,
+            self.key,
+            self.scales_bytes,
+            self.payload_bytes,
+            self.table_bytes,
+            self.dtype,
+            bytes(7),
+        )
+
+
+def read_header(data: bytes, available: int) -> tuple[Header, int]:
+    """The header at the start of ``data`` and its checksum, once every field is plausible.
+
+    Args:
+        data: at least the first min(64, available) bytes of the frame.
+        available: bytes there are in all; a frame that claims more is refused.
+
+    Raises:
+        FrameError: a field is out of range, contradicts another, or exceeds ``available``.
+    """
+    if available < HEADER_BYTES:
+        raise FrameError(f"a header takes {HEADER_BYTES} bytes, {available} are there", 0)
+    magic, version, header_bytes, *rest = _LAYOUT.unpack_from(data)
+    if magic != MAGIC:
+        raise FrameError(f"magic {magic!r} is not {MAGIC!r}", 0)
+    if version != WIRE_VERSION:
+        raise FrameError(f"version {version} is not {WIRE_VERSION}", 4)
+    if header_bytes != HEADER_BYTES:
+        raise FrameError(f"header size {header_bytes} is not {HEADER_BYTES}", 5)
+    method, code_id, grid, bits, norm, flags, bucket_size, n, key, *sizes = rest
+    scales_bytes, payload_bytes, table_bytes, dtype, reserved = sizes
+    if any(reserved):
+        raise FrameError("reserved bytes are not zero", 53)
+    if flags & ~FLAG_NON_FINITE:
+        raise FrameError(f"flags {flags:#04x} use reserved bits", 11)
+    if n > MAX_COMPONENTS:
+        raise FrameError(f"{n} components are more than {MAX_COMPONENTS}", 16)
+    header = Header(
+        method=method,
+        n=n,
+        payload_bytes=payload_bytes,
+        flags=flags,
+        code_id=code_id,
+        grid=grid,
+        bits=bits,
+        norm=norm,
+        bucket_size=bucket_size,
+        key=key,
+        scales_bytes=scales_bytes,
+        table_bytes=table_bytes,
+        dtype=dtype,
+    )
+    if method == METHOD_RAW:
+        _check_raw(header)
+    elif method == METHOD_QUANTIZED:
+        _check_quantized(header)
+    else:
+        raise FrameError(f"method {method} is neither 0 (raw) nor 1 (quantized)", 6)
+    if header.frame_bytes > available:
+        raise FrameError(f"the frame claims {header.frame_bytes} bytes, {available} are there", 40)
+    return header, _CHECKSUM.unpack_from(data, CHECKSUM_OFFSET)[0]
+
+
+def _check_raw(header: Header) -> None:
+    must_be_zero = {
+        "code_id": 7,
+        "grid": 8,
+        "bits": 9,
+        "norm": 10,
+        "bucket_size": 12,
+        "key": 24,
+        "scales_bytes": 32,
+        "table_bytes": 48,
+    }
+    for field, position in must_be_zero.items():
+        if getattr(header, field):
+            raise FrameError(f"{field} of a raw frame must be 0", position)
+    if header.dtype not in DTYPE_BYTES:
+        raise FrameError(f"dtype {header.dtype} is not one of {sorted(DTYPE_BYTES)}", 52)
+    expected = header.n * DTYPE_BYTES[header.dtype]
+    if header.payload_bytes != expected:
+        raise FrameError(f"{header.n} values take {expected} bytes, not {header.payload_bytes}", 40)
+
+
+def _check_quantized(header: Header) -> None:
+    if header.grid not in GRIDS.values():
+        raise FrameError(f"grid {header.grid} is not one of {sorted(GRIDS.values())}", 8)
+    if not MIN_BITS <= header.bits <= MAX_BITS:
+        raise FrameError(f"bits {header.bits} are not from {MIN_BITS} to {MAX_BITS}", 9)
+    if header.norm not in NORM_IDS.values():
+        raise FrameError(f"norm {header.norm} is not one of {sorted(NORM_IDS.values())}", 10)
+    if not 1 <= header.bucket_size <= MAX_BUCKET_SIZE:
+        raise FrameError(f"bucket_size {header.bucket_size} is not from 1 to {MAX_BUCKET_SIZE}", 12)
+    if header.dtype != 0:
+        raise FrameError(f"dtype {header.dtype} of a quantized frame must be 0", 52)
+    expected = 4 * -(-header.n // header.bucket_size)
+    if header.scales_bytes != expected:
+        raise FrameError(f"the scales take {expected} bytes, not {header.scales_bytes}", 32)
+    most = magnitudes(header.bits)
+    if header.grid != GRIDS["table"]:
+        if header.table_bytes:
+            raise FrameError(f"grid {header.grid} has no table", 48)
+    elif header.table_bytes % 4 or not 1 <= header.table_bytes // 4 <= most:
+        raise FrameError(
+            f"a table of {header.bits} bits holds 1 to {most} float32, "
+            f"not {header.table_bytes} bytes",
+            48,
+        )
+    _check_payload_length(header)
+
+
+def codec_of(header: Header) -> Codec:
+    """The codec of a quantized frame; FrameError when its number is not known."""
+    codec = codec_with_id(header.code_id)
+    if codec is None:
+        raise FrameError(f"code_id {header.code_id} names no codec", 7)
+    return codec
+
+
+def _check_payload_length(header: Header) -> None:
+    expected = codec_of(header).payload_bytes(header.n, header.bits)
+    if expected is not None and header.payload_bytes != expected:
+        raise FrameError(
+            f"{header.n} symbols of {header.bits} bits take {expected} bytes, "
+            f"not {header.payload_bytes}",
+            40,
+        )

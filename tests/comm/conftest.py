@@ -1,0 +1,17 @@
+"""The slow decoder made importable, and a process group of one rank."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def one_rank():
+    """A default process group with this process alone in it."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()

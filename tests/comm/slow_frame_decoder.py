@@ -1,0 +1,150 @@
+"""A second decoder, written from docs/wire-format.md alone: integers and struct, nothing else.
+
+It shares no line with the package, so that both must have understood the document alike.
+"""
+
+import struct
+
+PLANES = {2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
+VALUE_FORMATS = {1: ("<f", 4), 2: ("<e", 2), 3: (None, 2), 4: ("<d", 8)}
+
+
+class RejectedError(Exception):
+    pass
+
+
+def require(condition, reason):
+    if not condition:
+        raise RejectedError(reason)
+
+
+def crc32(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0xEDB88320 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def to_float32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def read_fields(data):
+    require(len(data) >= 64, "short")
+    names = (
+        "magic version size method code grid bits norm flags bucket n key scales payload table "
+        "dtype reserved checksum"
+    )
+    fields = dict(zip(names.split(), struct.unpack("<4s8BIQQQQIB7sI", data[:64]), strict=True))
+    require(fields["magic"] == b"SGRD", "magic")
+    require(fields["version"] == 1, "version")
+    require(fields["size"] == 64, "header size")
+    require(fields["reserved"] == bytes(7), "reserved")
+    require(fields["flags"] in (0, 1), "flags")
+    require(fields["n"] <= 2**40, "n")
+    require(fields["method"] in (0, 1), "method")
+    return fields
+
+
+def check_fields(fields):
+    if fields["method"] == 0:
+        for name in ("code", "grid", "bits", "norm", "bucket", "key", "scales", "table"):
+            require(fields[name] == 0, name)
+        require(fields["dtype"] in VALUE_FORMATS, "dtype")
+        require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
+        return
+    n, bits = fields["n"], fields["bits"]
+    require(fields["code"] in (0, 1), "code")
+    require(fields["grid"] in (1, 2, 3), "grid")
+    require(2 <= bits <= 8, "bits")
+    require(fields["norm"] in (1, 2), "norm")
+    require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
+    require(fields["dtype"] == 0, "dtype")
+    require(fields["scales"] == 4 * ((n + fields["bucket"] - 1) // fields["bucket"]), "scales")
+    if fields["grid"] == 3:
+        m, rest = divmod(fields["table"], 4)
+        require(rest == 0 and 1 <= m <= 2 ** (bits - 1) - 1, "table")
+    else:
+        require(fields["table"] == 0, "table")
+    fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
+    require(fields["payload"] == (n if fields["code"] == 0 else fixed), "payload")
+
+
+def levels_of(fields, table):
+    top = 2 ** (fields["bits"] - 1) - 1
+    if fields["grid"] == 1:
+        return [0.0] + [to_float32(j / top) for j in range(1, top + 1)]
+    if fields["grid"] == 2:
+        return [0.0] + [2.0 ** (j - top) for j in range(1, top + 1)]
+    levels = [0.0, *(value for (value,) in struct.iter_unpack("<f", table))]
+    for j in range(1, len(levels)):
+        require(levels[j - 1] < levels[j], "table order")
+    require(levels[-1] == 1.0, "table end")
+    return levels
+
+
+def fixed_symbol(payload, component, n, bits):
+    block, e = divmod(component, 512)
+    if component < n // 512 * 512:
+        lane, slot = e % 16, e // 16
+        start = block * 64 * bits
+        symbol = shift = 0
+        for width in PLANES[bits]:
+            group = 32 // width
+            dword_at = start + 4 * (16 * (slot // group) + lane)
+            (dword,) = struct.unpack_from("<I", payload, dword_at)
+            symbol |= (dword >> (slot % group * width) & ((1 << width) - 1)) << shift
+            shift += width
+            start += 64 * width
+        return symbol
+    tail = int.from_bytes(payload[n // 512 * 64 * bits :], "little")
+    return tail >> (e * bits) & ((1 << bits) - 1)
+
+
+def symbols_of(fields, payload):
+    n, bits = fields["n"], fields["bits"]
+    if fields["code"] == 0:
+        for byte in payload:
+            require(byte < 1 << bits, "symbol too wide")
+        return list(payload)
+    tail = int.from_bytes(payload[n // 512 * 64 * bits :], "little")
+    require(tail < 1 << (n % 512 * bits), "bits behind the last component")
+    return [fixed_symbol(payload, e, n, bits) for e in range(n)]
+
+
+def raw_values(fields, payload):
+    form, _ = VALUE_FORMATS[fields["dtype"]]
+    if form is not None:
+        return [value for (value,) in struct.iter_unpack(form, payload)]
+    return [
+        struct.unpack("<f", struct.pack("<I", upper << 16))[0]
+        for (upper,) in struct.iter_unpack("<H", payload)
+    ]
+
+
+def decode(data):
+    """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError."""
+    fields = read_fields(data)
+    check_fields(fields)
+    scales_at = 64 + fields["table"]
+    payload_at = scales_at + fields["scales"]
+    require(len(data) == payload_at + fields["payload"], "length")
+    require(crc32(data[:60] + data[64:]) == fields["checksum"], "checksum")
+    payload = data[payload_at:]
+    if fields["method"] == 0:
+        return raw_values(fields, payload)
+    levels = levels_of(fields, data[64:scales_at])
+    scales = [value for (value,) in struct.iter_unpack("<f", data[scales_at:payload_at])]
+    for scale in scales:
+        require(scale != scale or 0 <= scale < float("inf"), "scale")
+    require(fields["flags"] == any(scale != scale for scale in scales), "flag")
+    sign = 1 << (fields["bits"] - 1)
+    values = []
+    for component, symbol in enumerate(symbols_of(fields, payload)):
+        scale = scales[component // fields["bucket"]]
+        require(symbol % sign < len(levels), "level")
+        magnitude = scale if scale != scale else to_float32(scale * levels[symbol % sign])
+        values.append(-magnitude if symbol & sign else magnitude)
+    return values

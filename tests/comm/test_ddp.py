@@ -1,0 +1,92 @@
+"""What ``compress`` refuses and what it does on one rank; several ranks: tests/distributed."""
+
+import inspect
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from slimgrad.comm import ddp as ddp_module
+from slimgrad.comm.ddp import compress, exchange_gradients
+from slimgrad.comm.quantizers import NUQSGD
+from slimgrad.core.errors import CheckpointError, ConfigError, NoEffectWarning
+
+
+@pytest.fixture
+def wrapped(one_rank):
+    ddp_module._warn_once_about_one_rank.cache_clear()
+    return DistributedDataParallel(nn.Linear(40, 40))
+
+
+def test_one_rank_does_nothing_and_says_so_once(wrapped, recwarn):
+    with pytest.warns(NoEffectWarning, match="one rank only"):
+        handle = compress(wrapped, NUQSGD())
+    again = compress(wrapped, NUQSGD())
+    assert [w for w in recwarn if issubclass(w.category, NoEffectWarning)] == []
+    wrapped(torch.ones(2, 40)).sum().backward()
+    assert torch.equal(wrapped.module.bias.grad, torch.full((40,), 2.0))
+    assert handle.report().steps == again.report().components == 0
+    assert handle.report().world_size == 1
+    handle.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"feedback": "error"}, "feedback='error' is not available; use feedback=None"),
+        ({"codec": "fixd"}, "unknown codec 'fixd': did you mean 'fixed'"),
+        ({"exchange": "all_gathr"}, "unknown exchange 'all_gathr': did you mean 'all_gather'"),
+        ({"exchange": "all_reduce"}, "'all_reduce' adds exact values and cannot carry NUQSGD"),
+        ({"policy": "all"}, "policy must be a Policy or None, got 'all'"),
+        ({"seed": 2**70}, "seed, step and rank"),
+        ({"quantizer": "nuqsgd"}, "'nuqsgd' is not a quantizer"),
+    ],
+)
+def test_wrong_arguments_are_named(wrapped, arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        compress(wrapped, **{"quantizer": NUQSGD(), **arguments})
+
+
+def test_an_unknown_exchange_lists_auto(wrapped):
+    with pytest.raises(ConfigError, match="allowed: all_gather, all_reduce, auto"):
+        compress(wrapped, NUQSGD(), exchange="ring")
+
+
+def test_only_ddp_modules_are_taken():
+    with pytest.raises(ConfigError, match="got Sequential"):
+        compress(nn.Sequential(), NUQSGD())  # type: ignore[arg-type]
+
+
+def test_complex_parameters_are_refused_by_name(one_rank):
+    module = nn.Module()
+    module.phase = nn.Parameter(torch.zeros(3, dtype=torch.cfloat))
+    with pytest.raises(ConfigError, match=r"parameter 'phase' is torch\.complex64 on cpu"):
+        compress(DistributedDataParallel(module), NUQSGD())
+
+
+def test_state_is_plain_and_checked(wrapped, tmp_path):
+    with pytest.warns(NoEffectWarning):
+        handle = compress(wrapped, NUQSGD(), seed=4)
+    handle.step = 12
+    torch.save(handle.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert state == {"version": 1, "step": 12, "seed": 4}
+    handle.step = handle.seed = 0
+    handle.load_state_dict(state)
+    assert (handle.step, handle.seed) == (12, 4)
+    with pytest.raises(CheckpointError, match=r"the integers \['seed', 'step', 'version'\]"):
+        handle.load_state_dict({"step": 1})
+    with pytest.raises(CheckpointError, match="must hold the integers"):
+        handle.load_state_dict({"version": 1, "seed": 0, "step": "many"})
+    with pytest.raises(CheckpointError, match="version 2, this is 1"):
+        handle.load_state_dict({"version": 2, "step": 1, "seed": 0})
+    assert "NUQSGD(bits=4" in repr(handle)
+    assert "step=12" in repr(handle)
+
+
+def test_the_hook_is_a_plain_named_function():
+    assert inspect.isfunction(exchange_gradients)
+    assert exchange_gradients.__qualname__ == "exchange_gradients"
+    assert pickle.loads(pickle.dumps(exchange_gradients)) is exchange_gradients

@@ -1,0 +1,145 @@
+"""Writes the golden frames: python tests/golden/make_frames.py
+
+Run it only when the wire format gets a new version, or to add cases; a change in the bytes of an
+existing case breaks every reader. ``good.json`` holds what each case is made of, the frame and the
+values it decodes to; ``bad.json`` frames that must be refused, with the place.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import torch
+
+from slimgrad.comm.compressor import Compressor
+from slimgrad.comm.quantizers import QUANTIZERS
+
+FOLDER = Path(__file__).parent
+CASES = {
+    "nuqsgd-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "fixed", 600, "float32"),
+    "nuqsgd-3bit-linf": (
+        "nuqsgd",
+        {"bits": 3, "bucket_size": 100, "norm": "linf"},
+        "fixed",
+        530,
+        "float32",
+    ),
+    "nuqsgd-2bit": ("nuqsgd", {"bits": 2, "bucket_size": 7}, "fixed", 45, "float32"),
+    "nuqsgd-table": ("nuqsgd", {"bits": 4, "ratio": 0.4}, "fixed", 37, "float32"),
+    "nuqsgd-raw-codec": ("nuqsgd", {"bits": 5, "bucket_size": 16}, "raw", 33, "bfloat16"),
+    "qsgd-7bit": ("qsgd", {"bits": 7, "bucket_size": 512}, "fixed", 513, "float32"),
+    "qsgdinf-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 50}, "fixed", 101, "float64"),
+    "qsgdinf-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 1}, "fixed", 9, "float16"),
+    "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
+    "raw-float32": (None, {}, "fixed", 5, "float32"),
+    "raw-float16": (None, {}, "fixed", 5, "float16"),
+    "raw-bfloat16": (None, {}, "fixed", 5, "bfloat16"),
+    "raw-float64": (None, {}, "fixed", 5, "float64"),
+}
+
+
+def vector(n: int, dtype: str) -> torch.Tensor:
+    """Component i is ((37 i + 11) mod 101 - 50) / 16, exact in every dtype."""
+    return torch.tensor([((37 * i + 11) % 101 - 50) / 16 for i in range(n)]).to(
+        getattr(torch, dtype)
+    )
+
+
+def frame_of(case: str) -> torch.Tensor:
+    """The frame of a case, made anew."""
+    method, settings, codec, n, dtype = CASES[case]
+    quantizer = QUANTIZERS.get(method)(**settings) if method else None
+    return Compressor(quantizer, codec).compress(
+        vector(n, dtype), key="golden.weight", step=3, rank=1, seed=5
+    )
+
+
+def patched(frame: bytes, position: int, value: bytes) -> bytes:
+    """The frame with some bytes replaced and the checksum made right again."""
+    changed = bytearray(frame)
+    changed[position : position + len(value)] = value
+    checksum = zlib.crc32(bytes(changed[64:]), zlib.crc32(bytes(changed[:60])))
+    changed[60:64] = struct.pack("<I", checksum)
+    return bytes(changed)
+
+
+def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames that must be refused, and at which byte."""
+    quantized, raw, table = good["nuqsgd-4bit"], good["raw-float32"], good["nuqsgd-table"]
+    nan = struct.pack("<f", float("nan"))
+    coded = good["nuqsgd-raw-codec"]
+    short_table = patched(patched(table, 48, struct.pack("<I", 4)), 64, struct.pack("<f", 1.0))
+    short_table = short_table[:68] + short_table[64 + 28 :]
+    return {
+        "nothing": (b"", 0),
+        "half a header": (quantized[:32], 0),
+        "magic": (patched(quantized, 0, b"SGRE"), 0),
+        "version": (patched(quantized, 4, b"\x02"), 4),
+        "header size": (patched(quantized, 5, b"\x48"), 5),
+        "method": (patched(quantized, 6, b"\x02"), 6),
+        "code_id": (patched(quantized, 7, b"\xee"), 7),
+        "grid": (patched(quantized, 8, b"\x04"), 8),
+        "bits too few": (patched(quantized, 9, b"\x01"), 9),
+        "bits too many": (patched(quantized, 9, b"\x09"), 9),
+        "norm": (patched(quantized, 10, b"\x03"), 10),
+        "reserved flag": (patched(quantized, 11, b"\x02"), 11),
+        "flag without NaN": (patched(quantized, 11, b"\x01"), 11),
+        "NaN without flag": (patched(quantized, 64, nan), 11),
+        "bucket size 0": (patched(quantized, 12, bytes(4)), 12),
+        "bucket size huge": (patched(quantized, 12, b"\xff\xff\xff\xff"), 12),
+        "n huge": (patched(quantized, 16, struct.pack("<Q", 2**40 + 1)), 16),
+        "n other": (patched(quantized, 16, struct.pack("<Q", 641)), 32),
+        "n changes payload": (patched(quantized, 16, struct.pack("<Q", 606)), 40),
+        "scales_bytes": (patched(quantized, 32, struct.pack("<Q", 44)), 32),
+        "payload_bytes": (patched(quantized, 40, struct.pack("<Q", 2**63)), 40),
+        "table without grid 3": (patched(quantized, 48, struct.pack("<I", 4)), 48),
+        "dtype of quantized": (patched(quantized, 52, b"\x01"), 52),
+        "reserved": (patched(quantized, 59, b"\x01"), 53),
+        "checksum": (quantized[:60] + b"\x00\x00\x00\x00" + quantized[64:], 60),
+        "payload altered": (quantized[:-1] + bytes([quantized[-1] ^ 1]), 60),
+        "cut": (quantized[:-1], 40),
+        "longer": (quantized + b"\x00", len(quantized)),
+        "negative scale": (patched(quantized, 68, struct.pack("<f", -1.0)), 68),
+        "infinite scale": (patched(quantized, 72, struct.pack("<f", float("inf"))), 72),
+        "table empty": (patched(table, 48, bytes(4)), 48),
+        "table too long": (patched(table, 48, struct.pack("<I", 32)), 48),
+        "table not whole": (patched(table, 48, struct.pack("<I", 27)), 48),
+        "table descends": (patched(table, 64, struct.pack("<f", 0.99)), 64),
+        "table starts at 0": (patched(table, 64, bytes(4)), 64),
+        "table ends below 1": (patched(table, 88, struct.pack("<f", 0.99)), 64),
+        "level above the table": (patched(short_table, 60, b""), 72),
+        "bits behind the end": (patched(table, len(table) - 1, b"\xff"), len(table) - 1),
+        "byte above bits": (patched(coded, len(coded) - 2, b"\x20"), len(coded) - 2),
+        "raw with bits": (patched(raw, 9, b"\x04"), 9),
+        "raw with key": (patched(raw, 24, b"\x01"), 24),
+        "raw dtype": (patched(raw, 52, b"\x05"), 52),
+        "raw length": (patched(raw, 16, b"\x06"), 40),
+    }
+
+
+def main() -> None:
+    """Write good.json and bad.json."""
+    frames = {case: bytes(frame_of(case).numpy()) for case in CASES}
+    good = {
+        case: {
+            "frame": base64.b64encode(frame).decode(),
+            "values": Compressor(None)
+            .decompress(torch.frombuffer(bytearray(frame), dtype=torch.uint8))
+            .tolist(),
+        }
+        for case, frame in frames.items()
+    }
+    bad = {
+        name: {"frame": base64.b64encode(frame).decode(), "position": position}
+        for name, (frame, position) in bad_frames(frames).items()
+    }
+    for name, content in (("good", good), ("bad", bad)):
+        (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()
