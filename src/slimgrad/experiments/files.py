@@ -1,0 +1,65 @@
+"""Files that are whole or absent, and checksums to tell whether one was altered."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+_CHUNK_BYTES = 1 << 20
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Make ``path`` hold what ``write`` puts into the file it is given, or leave it as it was.
+
+    The content is on the disk before the name changes over, so a crash at any moment leaves
+    either the old file or the new one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "note.txt"
+    ...     write_atomically(target, lambda temporary: temporary.write_text("whole") and None)
+    ...     target.read_text(), len(list(target.parent.iterdir()))
+    ('whole', 1)
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        _sync(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def file_checksum(path: Path, algorithm: str = "sha256") -> str:
+    """Hexadecimal digest of a file's content, read in pieces."""
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def slug(text: str) -> str:
+    """``text`` as a file name: lower-case letters, digits and single dashes.
+
+    >>> slug("NUQSGD, 4 bits")
+    'nuqsgd-4-bits'
+    """
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split()
+    return "-".join(words) or "run"
