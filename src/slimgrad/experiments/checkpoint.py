@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,24 +34,18 @@ class Checkpoint:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; the one already at ``path`` stays whole until the new one is.
-
-    Tensors keep their order in memory (channels last or not), so that a resumed run adds the
-    same numbers in the same order.
-    """
+    """Write a checkpoint; the one already at ``path`` stays whole until the new one is."""
     tensors, rest = flatten(checkpoint.state)
-    copies, orders = {}, {}
-    for name, tensor in tensors.items():
-        order = _memory_order(tensor)
-        orders[name] = order
-        # A copy: tensors that share memory cannot go into one safetensors file.
-        copies[name] = tensor.permute(order).clone(memory_format=torch.contiguous_format)
+    # Copies: the file holds contiguous tensors that share no memory.
+    copies = {
+        name: tensor.clone(memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
     metadata = {
         "format": _FORMAT,
         "fingerprint": checkpoint.fingerprint,
         "step": str(checkpoint.step),
         "state": rest,
-        "orders": json.dumps(orders),
         "checksum": _checksum(copies, rest),
     }
     write_atomically(path, lambda file: save_file(copies, file, metadata))
@@ -83,18 +76,7 @@ def load(path: Path, fingerprint: str | None = None) -> Checkpoint:
             f"the checkpoint {path} belongs to another configuration or other data: "
             "resume with the settings it was made with, or choose another output folder"
         )
-    orders = json.loads(facts["orders"])
-    restored = {
-        name: tensor.permute([orders[name].index(i) for i in range(tensor.dim())])
-        for name, tensor in tensors.items()
-    }
-    state = unflatten(restored, facts["state"])
-    return Checkpoint(facts["fingerprint"], int(facts["step"]), state)
-
-
-def _memory_order(tensor: torch.Tensor) -> list[int]:
-    """Dimensions from the slowest to the fastest in memory."""
-    return sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
+    return Checkpoint(facts["fingerprint"], int(facts["step"]), unflatten(tensors, facts["state"]))
 
 
 def _checksum(tensors: dict[str, torch.Tensor], rest: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from slimgrad.core.errors import DataError
 from slimgrad.experiments.files import write_atomically
@@ -58,49 +56,3 @@ def keep_records(path: Path, wanted: Callable[[Record], bool]) -> None:
     """Rewrite the file with the records that ``wanted`` accepts, and no cut line."""
     kept = [json.dumps(record) + "\n" for record in read_records(path) if wanted(record)]
     write_atomically(path, lambda file: file.write_text("".join(kept), encoding="utf-8") and None)
-
-
-class RecordFollower:
-    """Calls ``on_record`` with each record appended to a file, from a thread, until it is left.
-
-    On leaving the ``with`` block what is left is delivered before the block ends.
-    """
-
-    _PERIOD_SECONDS = 0.1
-
-    def __init__(self, path: Path, on_record: Callable[[Record], None] | None) -> None:
-        self._path = path
-        self._on_record = on_record
-        self._position = path.stat().st_size if path.exists() else 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="slimgrad-records", daemon=True)
-
-    def __enter__(self) -> Self:
-        if self._on_record is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._done.set()
-        if self._thread.is_alive():
-            self._thread.join()
-            self._deliver()
-
-    def _follow(self) -> None:
-        while not self._done.wait(self._PERIOD_SECONDS):
-            self._deliver()
-
-    def _deliver(self) -> None:
-        if self._on_record is None or not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._position)
-            whole, newline, _ = file.read().rpartition(b"\n")
-        self._position += len(whole) + len(newline)
-        for line in whole.splitlines():
-            self._on_record(json.loads(line))

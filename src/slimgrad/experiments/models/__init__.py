@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
 
 from slimgrad.core.errors import ConfigError
@@ -21,27 +22,36 @@ MODELS.add("resnet20")(resnet20)
 MODELS.add("vgg19")(Vgg19)
 
 
-def make_model(
-    name: str, shape: ImageShape, settings: dict[str, Any] | None = None, *, seed: int = 0
-) -> nn.Module:
-    """A network by name, with its parameters drawn from ``seed``.
+def build_model(name: str, shape: ImageShape, settings: dict[str, Any] | None = None) -> nn.Module:
+    """A network by name, with parameters as torch leaves them.
 
     Args:
         name: cnn2, resnet14, resnet20 or vgg19.
         shape: the images it is made for.
         settings: keywords of the network, such as ``width``.
-        seed: equal seeds give equal parameters.
 
     Raises:
-        ConfigError: unknown name, or images the network cannot take.
+        ConfigError: unknown name, wrong settings, or images the network cannot take.
+    """
+    try:
+        return MODELS.get(name)(shape, **(settings or {}))
+    except TypeError as error:
+        raise ConfigError(f"network {name}: {error}") from None
+
+
+def make_model(
+    name: str, shape: ImageShape, settings: dict[str, Any] | None = None, *, seed: int = 0
+) -> nn.Module:
+    """A network by name, with its parameters drawn from ``seed``; see ``build_model``.
+
+    Torch's global generator is left as it was.
 
     >>> model = make_model("resnet20", ImageShape(3, 32, 10))
     >>> sum(parameter.numel() for parameter in model.parameters())
     269722
     """
-    try:
-        model = MODELS.get(name)(shape, **(settings or {}))
-    except TypeError as error:
-        raise ConfigError(f"network {name}: {error}") from None
+    with torch.device("meta"):
+        model = build_model(name, shape, settings)
+    model = model.to_empty(device="cpu")
     draw_parameters(model, seed)
     return model

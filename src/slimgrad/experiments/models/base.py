@@ -50,4 +50,4 @@ def draw_parameters(model: nn.Module, seed: int) -> None:
             if layer.bias is not None:
                 layer.bias.zero_()
         elif isinstance(layer, nn.BatchNorm2d):
-            layer.reset_parameters()
+            layer.reset_parameters()  # sets constants, draws nothing
