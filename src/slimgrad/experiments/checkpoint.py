@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from slimgrad.core.errors import CheckpointError
-from slimgrad.experiments.files import write_atomically
+from slimgrad.experiments.files import tensor_bytes, write_atomically
 from slimgrad.experiments.tree import flatten, unflatten
 
 _FORMAT = "slimgrad-checkpoint-1"
@@ -83,5 +83,5 @@ def _checksum(tensors: dict[str, torch.Tensor], rest: str) -> str:
     digest = hashlib.sha256(rest.encode())
     for name in sorted(tensors):
         digest.update(name.encode())
-        digest.update(memoryview(tensors[name].reshape(-1).view(torch.uint8).numpy()))
+        digest.update(tensor_bytes(tensors[name]))
     return digest.hexdigest()

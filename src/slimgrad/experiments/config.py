@@ -67,11 +67,11 @@ class OptimizerConfig(Settings):
     """
 
     name: Literal["sgd", "adam"] = "sgd"
-    lr: float | None = Field(None, gt=0, allow_inf_nan=False)
-    momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: float = Field(5e-4, ge=0, allow_inf_nan=False)
+    lr: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    weight_decay: float = Field(default=5e-4, ge=0, allow_inf_nan=False)
     lr_schedule: Literal["cosine", "constant", "one_cycle"] = "cosine"
-    warmup_epochs: float = Field(0.0, ge=0, allow_inf_nan=False)
+    warmup_epochs: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -153,14 +153,14 @@ class RunSettings(Settings):
 
     data: DataConfig = DataConfig(name="digits")
     model: PartConfig = PartConfig(name="cnn2")
-    epochs: int = Field(4, ge=1)
-    batch_size: int = Field(128, ge=1)
+    epochs: int = Field(default=4, ge=1)
+    batch_size: int = Field(default=128, ge=1)
     optimizer: OptimizerConfig = OptimizerConfig()
-    workers: int = Field(1, ge=1, le=1024)
-    threads: int = Field(0, ge=0, le=1024)
+    workers: int = Field(default=1, ge=1, le=1024)
+    threads: int = Field(default=0, ge=0, le=1024)
     memory_format: Literal["channels_last", "contiguous"] = "channels_last"
-    checkpoint_every: int = Field(0, ge=0)
-    progress_every: int = Field(10, ge=1)
+    checkpoint_every: int = Field(default=0, ge=0)
+    progress_every: int = Field(default=10, ge=1)
     out: Path = Path("runs/latest")
     resume: bool = False
 
@@ -186,7 +186,7 @@ class TrainConfig(RunSettings):
     """
 
     method: MethodConfig = MethodConfig(name="exact")
-    seed: int = Field(0, ge=0, lt=2**62)
+    seed: int = Field(default=0, ge=0, lt=2**62)
 
     def fingerprint(self, dataset_checksum: str) -> str:
         """Digest of everything the run's numbers depend on, the data's content included."""
@@ -198,8 +198,8 @@ class TrainConfig(RunSettings):
 class CompareConfig(RunSettings):
     """Several methods over several paired seeds: same start and same data order for each seed."""
 
-    methods: list[MethodConfig] = Field([MethodConfig(name="exact")], min_length=1)
-    seeds: list[int] = Field([0, 1, 2], min_length=1)
+    methods: list[MethodConfig] = Field(default=[MethodConfig(name="exact")], min_length=1)
+    seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
 
     @model_validator(mode="after")
     def _check_comparison(self) -> CompareConfig:

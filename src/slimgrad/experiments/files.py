@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 _CHUNK_BYTES = 1 << 20
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Make ``path`` hold what ``write`` puts into the file it is given, or leave it as it was.
 
     The content is on the disk before the name changes over, so a crash at any moment leaves
@@ -20,7 +22,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     target = Path(folder) / "note.txt"
-    ...     write_atomically(target, lambda temporary: temporary.write_text("whole") and None)
+    ...     write_atomically(target, lambda temporary: temporary.write_text("whole"))
     ...     target.read_text(), len(list(target.parent.iterdir()))
     ('whole', 1)
     """
@@ -53,6 +55,15 @@ def file_checksum(path: Path, algorithm: str = "sha256") -> str:
         while piece := file.read(_CHUNK_BYTES):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def tensor_bytes(tensor: torch.Tensor) -> memoryview:
+    """The bytes of a CPU tensor in row-major order, for checksums.
+
+    >>> bytes(tensor_bytes(torch.tensor([65, 66], dtype=torch.uint8)))
+    b'AB'
+    """
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def slug(text: str) -> str:

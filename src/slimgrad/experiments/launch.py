@@ -1,4 +1,4 @@
-"""Starts worker processes with torch's elastic launcher, or joins the launch that started this one."""
+"""Starts worker processes with torch's elastic launcher, or joins a launch under way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHUTDOWN_SECONDS = 10
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 # What a survivor says when a peer is gone: its failure is a consequence, not the cause.
 _LOST_PEER = re.compile(
-    r"gloo|Connection (closed|reset)|Broken pipe|recvValue failed|DistNetworkError|DistBackendError",
+    r"gloo|Connection (closed|reset)|Broken pipe|recvValue failed|Dist(Network|Backend)Error",
     re.IGNORECASE,
 )
 

@@ -49,7 +49,7 @@ class Plan(BaseModel):
     def write(self, path: Path) -> None:
         """Write the plan for workers to read."""
         text = self.model_dump_json(indent=1)
-        write_atomically(path, lambda file: file.write_text(text, encoding="utf-8") and None)
+        write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
 
     @classmethod
     def read(cls, path: Path) -> Plan:

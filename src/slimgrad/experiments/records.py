@@ -55,4 +55,4 @@ def read_records(path: Path) -> list[Record]:
 def keep_records(path: Path, wanted: Callable[[Record], bool]) -> None:
     """Rewrite the file with the records that ``wanted`` accepts, and no cut line."""
     kept = [json.dumps(record) + "\n" for record in read_records(path) if wanted(record)]
-    write_atomically(path, lambda file: file.write_text("".join(kept), encoding="utf-8") and None)
+    write_atomically(path, lambda file: file.write_text("".join(kept), encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""From validated settings to finished records: everything that may fail on bad input comes first."""
+"""From validated settings to finished records; what fails on bad input comes first."""
 
 from __future__ import annotations
 
@@ -136,6 +136,7 @@ def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> P
 def open_records(config: RunSettings, plan: Plan) -> None:
     """Begin the records of a session: drop what will be computed again, or set old files aside."""
     if config.resume:
+        starts: dict[tuple[Any, Any], int]
         starts = {(run.config.method.name, run.config.seed): run.start_step for run in plan.runs}
 
         def wanted(record: Record) -> bool:
@@ -190,7 +191,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _set_aside(out: Path) -> str | None:
-    """Move the files of an earlier session into a folder of their own; its name, if there were any."""
+    """Move the files of an earlier session into a folder of their own, and name it."""
     present = [name for name in _SESSION_FILES if (out / name).exists()]
     if FILE_NAME not in present:
         return None

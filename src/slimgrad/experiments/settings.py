@@ -39,7 +39,8 @@ class Settings(BaseModel):
 def _one_line(model: type[BaseModel], error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     # A misspelt name often makes the right one "missing": the misspelling is the cause.
-    problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
+    misspelt = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+    problems = misspelt or problems
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return _describe(model, problems[0]) + more
 

@@ -13,8 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 from slimgrad.experiments import parts
 from slimgrad.experiments.config import DEFAULT_CODEC, MethodConfig, TrainConfig
 from slimgrad.experiments.data.base import ImageDataset
-from slimgrad.experiments.data.batches import Batches, Normalise, test_batches
+from slimgrad.experiments.data.batches import Batches, Normalise, evaluation_batches
 from slimgrad.experiments.evaluate import evaluate
+from slimgrad.experiments.files import tensor_bytes
 from slimgrad.experiments.group import Group, require_equal
 from slimgrad.experiments.models import ImageShape, make_model
 from slimgrad.experiments.optim import learning_rate, make_optimizer, set_learning_rate
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from slimgrad.comm.ddp import CompressionHandle
 
 FULL_PRECISION_BITS = 32.0
+_LAYOUTS = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
 
 
 class Training:
@@ -36,10 +38,7 @@ class Training:
 
     def __init__(self, config: TrainConfig, dataset: ImageDataset, group: Group) -> None:
         self._config, self._group = config, group
-        layout = getattr(
-            torch,
-            "channels_last" if config.memory_format == "channels_last" else "contiguous_format",
-        )
+        layout = _LAYOUTS[config.memory_format]
         augment = None if config.data.augment == "auto" else config.data.augment
         self._batches = Batches(
             dataset,
@@ -51,12 +50,12 @@ class Training:
             memory_format=layout,
         )
         normalise = Normalise(dataset, layout)
-        self._test = test_batches(dataset.test, normalise, group.rank, group.world_size)
+        self._test = evaluation_batches(dataset.test, normalise, group.rank, group.world_size)
         self.steps_per_epoch = self._batches.steps_per_epoch
         self.steps = self.steps_per_epoch * config.epochs
         shape = ImageShape.of(dataset)
         model = make_model(config.model.name, shape, config.model.settings, seed=config.seed)
-        self._model = model.to(memory_format=layout)
+        self._model = model.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
         self._optimizer = make_optimizer(config.optimizer, self._model)
         self._ddp = DistributedDataParallel(self._model)
         self._settle_buckets()
@@ -99,7 +98,7 @@ class Training:
         digest = hashlib.sha256()
         for name, parameter in self._model.named_parameters():
             digest.update(name.encode())
-            digest.update(parameter.detach().contiguous().numpy().tobytes())
+            digest.update(tensor_bytes(parameter))
         own = torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
         digests = [part.numpy().tobytes() for part in self._group.gather(own)]
         require_equal(digests, "parameters")

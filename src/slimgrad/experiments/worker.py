@@ -49,7 +49,7 @@ def limited_threads(threads: int) -> Iterator[None]:
 
 def run_here(plan: Plan) -> None:
     """Do all runs of ``plan`` in this process, as the only worker."""
-    store = dist.HashStore()
+    store = dist.HashStore()  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         with limited_threads(plan.threads):
@@ -69,6 +69,7 @@ def join_launch(plan_path: str) -> None:
     plan = Plan.read(Path(plan_path))
     torch.set_num_threads(plan.threads)
     dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()}, process {os.getpid()}", flush=True)
     execute(plan, Group(dist.get_rank(), dist.get_world_size(), launcher_pid()))
     dist.barrier()
     dist.destroy_process_group()

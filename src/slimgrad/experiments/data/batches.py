@@ -19,7 +19,8 @@ def crop_flip(
 
     Args:
         images: uint8, (N, C, H, W).
-        rows, columns: int64, (N,), from 0 to 8; 4 leaves the image in place.
+        rows: int64, (N,), from 0 to 8: where the image begins; 4 leaves it in place.
+        columns: as ``rows``, across.
         flip: bool, (N,).
 
     Returns:
@@ -124,7 +125,7 @@ class Normalise:
         return floats.mul_(self._scale).add_(self._shift)
 
 
-def test_batches(
+def evaluation_batches(
     split: Split, normalise: Normalise, rank: int, world_size: int, size: int = 250
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """This rank's share of a test split: every image is in exactly one rank's batches."""

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from slimgrad.core.errors import DataError, SlimgradWarning
 from slimgrad.experiments.data.base import DatasetReader, ImageDataset, Split
-from slimgrad.experiments.files import slug, write_atomically
+from slimgrad.experiments.files import slug, tensor_bytes, write_atomically
 
 # Part of every fingerprint: a cache written by another layout is not read.
 _LAYOUT = 1
@@ -57,9 +57,8 @@ def _fingerprint(name: str, files: list[Path]) -> str:
 def _checksum(tensors: dict[str, torch.Tensor]) -> str:
     digest = hashlib.sha256()
     for name in _TENSORS:
-        tensor = tensors[name].contiguous()
-        digest.update(f"{name}{tuple(tensor.shape)}".encode())
-        digest.update(memoryview(tensor.numpy().reshape(-1)).cast("B"))
+        digest.update(f"{name}{tuple(tensors[name].shape)}".encode())
+        digest.update(tensor_bytes(tensors[name]))
     return digest.hexdigest()
 
 

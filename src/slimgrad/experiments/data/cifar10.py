@@ -26,9 +26,19 @@ _RECORD_BYTES = 1 + _CHANNELS * _SIZE * _SIZE
 _TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 _TEST = "test_batch.bin"
 _FOLDER = "cifar-10-batches-bin"
+# In the order of batches.meta.txt.
 _CLASSES = (
-    "airplane automobile bird cat deer dog frog horse ship truck".split()
-)  # the order of batches.meta.txt
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 _GET_IT = "get cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html"
 
 
@@ -71,7 +81,7 @@ class Cifar10(DatasetReader):
             name=self.name,
             train=Split(images, torch.cat([split.labels for split in train])),
             test=splits[_TEST],
-            class_names=tuple(_CLASSES),
+            class_names=_CLASSES,
             mean=mean,
             std=std,
             augment="crop_flip",

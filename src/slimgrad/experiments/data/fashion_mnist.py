@@ -37,6 +37,7 @@ _CLASSES = (
     "Bag",
     "Ankle boot",
 )
+_UNSIGNED_BYTE = 8
 _ADVICE = "get the four files from https://github.com/zalandoresearch/fashion-mnist"
 
 
@@ -81,9 +82,9 @@ def _read_idx(file: Path) -> np.ndarray:
         content = gzip.decompress(file.read_bytes())
         zeros, kind, dimensions = struct.unpack_from(">HBB", content)
         shape = struct.unpack_from(f">{dimensions}I", content, 4)
-        values = np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions)
-        if zeros or kind != 8:
-            raise ValueError("it is no idx file of unsigned bytes")
-        return values.reshape(shape).copy()
+        values = np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
     except (OSError, EOFError, zlib.error, struct.error, ValueError) as error:
         raise altered(file, f"it cannot be read ({error})", _ADVICE) from None
+    if zeros or kind != _UNSIGNED_BYTE:
+        raise altered(file, "it is no idx file of unsigned bytes", _ADVICE)
+    return values.copy()

@@ -19,7 +19,7 @@ from slimgrad.experiments.data.base import (
 )
 
 _SUFFIXES = frozenset(
-    ".jpg .jpeg .png .bmp .gif .tif .tiff .webp .ppm .pgm .pbm .pnm .tga".split()
+    (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 )
 _LAYOUT = "expected train/CLASS/IMAGE and test/CLASS/IMAGE"
 _ADVICE = "replace the file or delete it"
