@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from slimgrad.core.errors import CheckpointError
-from slimgrad.experiments.files import tensor_bytes, write_atomically
+from slimgrad.experiments.files import read_tensors, tensor_bytes, write_atomically
 from slimgrad.experiments.tree import flatten, unflatten
 
 _FORMAT = "slimgrad-checkpoint-1"
@@ -62,9 +62,7 @@ def load(path: Path, fingerprint: str | None = None) -> Checkpoint:
         CheckpointError: the file is missing, damaged, or of another configuration.
     """
     try:
-        with safe_open(path, framework="pt") as reader:
-            facts = reader.metadata() or {}
-            tensors = {name: reader.get_tensor(name) for name in reader.keys()}  # noqa: SIM118
+        tensors, facts = read_tensors(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"cannot read the checkpoint {path}: {error}") from None
     if facts.get("format") != _FORMAT:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import safetensors.torch
 import torch
 
 _CHUNK_BYTES = 1 << 20
@@ -55,6 +57,21 @@ def file_checksum(path: Path, algorithm: str = "sha256") -> str:
         while piece := file.read(_CHUNK_BYTES):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors and metadata of a safetensors file.
+
+    Read, not mapped: a mapped file that is cut short later ends the process with a bus error.
+
+    Raises:
+        SafetensorError, OSError, ValueError: the file is missing or no safetensors file.
+    """
+    content = path.read_bytes()
+    tensors = safetensors.torch.load(content)
+    header_bytes = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + header_bytes])
+    return tensors, header.get("__metadata__", {})
 
 
 def tensor_bytes(tensor: torch.Tensor) -> memoryview:

@@ -9,12 +9,12 @@ import warnings
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from slimgrad.core.errors import DataError, SlimgradWarning
 from slimgrad.experiments.data.base import DatasetReader, ImageDataset, Split
-from slimgrad.experiments.files import slug, tensor_bytes, write_atomically
+from slimgrad.experiments.files import read_tensors, slug, tensor_bytes, write_atomically
 
 # Part of every fingerprint: a cache written by another layout is not read.
 _LAYOUT = 1
@@ -95,9 +95,8 @@ def read_cache(file: Path) -> ImageDataset:
         DataError: the file was damaged.
     """
     try:
-        with safe_open(file, framework="pt") as reader:
-            facts = json.loads(reader.metadata()["slimgrad"])
-            tensors = {name: reader.get_tensor(name) for name in _TENSORS}
+        tensors, metadata = read_tensors(file)
+        facts = json.loads(metadata["slimgrad"])
         found = _checksum(tensors)
         if found != facts["checksum"]:
             raise DataError(
