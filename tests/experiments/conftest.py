@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from slimgrad.experiments.config import TrainConfig
+from slimgrad.experiments.training import Training
 
 
 def write_class_folders(
@@ -55,3 +57,28 @@ def tiny_config(class_folders: Path, tmp_path: Path) -> Callable[..., TrainConfi
         return TrainConfig(**(settings | changes))
 
     return make
+
+
+class InterruptionError(Exception):
+    """Stands for whatever ends a run before its end."""
+
+
+@pytest.fixture
+def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
+    """Makes the ``with`` block's run fail when it begins the step of that number (from 0)."""
+
+    @contextmanager
+    def block(number: int) -> Iterator[None]:
+        original = Training.step
+
+        def step(self: Training, step: int) -> float:
+            if step == number:
+                raise InterruptionError
+            return original(self, step)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Training, "step", step)
+            with pytest.raises(InterruptionError):
+                yield
+
+    return block

@@ -30,6 +30,22 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise ConfigError(_one_line(type(self), error)) from None
 
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """The settings of a mapping; a wrong value raises ConfigError."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise ConfigError(_one_line(cls, error)) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """The settings of a JSON text; a wrong value raises ConfigError."""
+        try:
+            return super().model_validate_json(json_data, **options)
+        except ValidationError as error:
+            raise ConfigError(_one_line(cls, error)) from None
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some settings changed, validated again."""
         values = {name: getattr(self, name) for name in self.model_fields_set}
@@ -64,4 +80,4 @@ def _describe(model: type[BaseModel], problem: ErrorDetails) -> str:
     if kind == "too_short":
         return f"{place} = {value!r}: must not be empty"
     rule = problem["msg"].removeprefix("Input should be ")
-    return f"{place} = {value!r}: must be {rule}"
+    return f"{place or 'the configuration'} = {value!r}: must be {rule}"

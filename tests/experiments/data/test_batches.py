@@ -109,5 +109,5 @@ def test_evaluation_shows_every_image_once(dataset: ImageDataset, world_size: in
 
 
 def test_a_batch_larger_than_the_data_is_refused(dataset: ImageDataset):
-    with pytest.raises(ConfigError, match="batch_size = 51: .* has only 50 training images"):
+    with pytest.raises(ConfigError, match=r"batch_size = 51: .* has only 50 training images"):
         Batches(dataset, 51, seed=0)

@@ -40,9 +40,7 @@ def test_a_changed_image_gets_another_cache_file(class_folders: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("where", ["header", "values", "end", "all"])
-def test_a_damaged_cache_is_said_and_built_again(
-    class_folders: Path, tmp_path: Path, where: str
-):
+def test_a_damaged_cache_is_said_and_built_again(class_folders: Path, tmp_path: Path, where: str):
     good, file = load("folders", class_folders, tmp_path / "cache")
     content = bytearray(file.read_bytes())
     if where == "all":
@@ -72,7 +70,7 @@ def test_the_default_folder_follows_the_environment(
 
 def test_a_folder_that_cannot_be_made_is_named(class_folders: Path, tmp_path: Path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="cannot keep decoded images in .*choose another folder"):
+    with pytest.raises(DataError, match=r"cannot keep decoded images in .*choose another folder"):
         cached(Folders(), class_folders, tmp_path / "file")
 
 

@@ -91,7 +91,7 @@ def test_an_archive_without_the_test_images_is_named(
     archive: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Cifar10, "archive_md5", write_archive(archive, NAMES[:5]))
-    with pytest.raises(DataError, match="it lacks test_batch.bin"):
+    with pytest.raises(DataError, match=r"it lacks test_batch\.bin"):
         Cifar10().read(archive)
 
 

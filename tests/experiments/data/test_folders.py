@@ -67,9 +67,7 @@ def test_a_class_without_training_images_is_named(class_folders: Path):
 
 
 @pytest.mark.parametrize("name", ["000.png", "017.png"])
-def test_an_image_that_cannot_be_decoded_is_named_with_its_checksum(
-    class_folders: Path, name: str
-):
+def test_an_image_that_cannot_be_decoded_is_named_with_its_checksum(class_folders: Path, name: str):
     file = class_folders / "train" / "dark" / name
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(DataError, match=rf"{name} is corrupt: .*sha256 [0-9a-f]{{64}}, 60 bytes"):
