@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from slimgrad.core.errors import DataError
+from slimgrad.experiments.records import RecordWriter, keep_records, read_records
+
+
+def test_each_record_is_readable_as_soon_as_it_is_written(tmp_path: Path):
+    file = tmp_path / "new" / "records.jsonl"
+    writer = RecordWriter(file)
+    writer.write("progress", step=1, loss=math.nan)
+    (first,) = read_records(file)
+    assert (first["kind"], first["step"]) == ("progress", 1)
+    assert math.isnan(first["loss"])
+    writer.write("progress", step=2)
+    assert len(read_records(file)) == 2
+    writer.close()
+
+
+def test_writing_goes_on_after_what_is_there(tmp_path: Path):
+    for step in (1, 2):
+        writer = RecordWriter(tmp_path / "r")
+        writer.write("progress", step=step)
+        writer.close()
+    assert [record["step"] for record in read_records(tmp_path / "r")] == [1, 2]
+
+
+@pytest.mark.parametrize("cut", ["{", '{"kind": "progress", "step": 3}', "\udce9"])
+def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str):
+    file = tmp_path / "r"
+    file.write_text('{"kind": "progress", "step": 1}\n' + cut, errors="surrogateescape")
+    assert [record["step"] for record in read_records(file)] == [1]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path):
+    (tmp_path / "r").write_text('{"kind": "a"}\n{"kind":\n{"kind": "b"}\n')
+    with pytest.raises(DataError, match="r, line 2 is no JSON record"):
+        read_records(tmp_path / "r")
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(DataError, match=r"cannot read the records .*nowhere: No such file"):
+        read_records(tmp_path / "nowhere")
+
+
+def test_unwanted_records_and_a_cut_line_are_dropped(tmp_path: Path):
+    file = tmp_path / "r"
+    file.write_text('{"kind": "a"}\n{"kind": "b"}\n{"ki')
+    keep_records(file, lambda record: record["kind"] == "b")
+    assert file.read_text() == '{"kind": "b"}\n'
