@@ -14,6 +14,14 @@ _STEP = {"exact": 0.040, "topone": 0.036, "nuqsgd": 0.0405, "topone+nuqsgd": 0.0
 _LOSS = {"exact": 0.0, "topone": 0.004, "nuqsgd": 0.001, "topone+nuqsgd": 0.012}
 
 
+def _method(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "estimator": {"name": "topone" if "topone" in name else "exact"},
+        "quantizer": {"name": "nuqsgd", "bits": 4} if "nuqsgd" in name else None,
+    }
+
+
 def session(
     methods: tuple[str, ...] = METHODS, seeds: tuple[int, ...] = (1, 2, 3)
 ) -> dict[str, Any]:
@@ -27,7 +35,7 @@ def session(
             "batch_size": 64,
             "learning_rate": 0.05,
             "workers": 2,
-            "methods": [{"name": name} for name in methods],
+            "methods": [_method(name) for name in methods],
         },
         "versions": {"slimgrad": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.7"},
         "hardware": {"cpu": "Example CPU", "cores": 2, "threads_per_worker": 1},

@@ -78,9 +78,24 @@ class RecordedComparison:
 
     @property
     def reference(self) -> str | None:
-        """The method the others are compared with: the one called "exact"; None without it."""
-        named = self.session.get("reference", "exact")
-        return named if named in self.methods else None
+        """The exact run's method, which the others are compared with; None without one.
+
+        It is the first method whose configuration neither approximates nor quantizes, or the one
+        called "exact" where the records hold no configuration of methods.
+        """
+        config = self.session.get("config")
+        described = config.get("methods") if isinstance(config, dict) else None
+        for method in described if isinstance(described, list) else []:
+            if isinstance(method, dict) and _is_exact(method) and method["name"] in self.methods:
+                return method["name"]
+        return "exact" if "exact" in self.methods else None
+
+
+def _is_exact(method: Record) -> bool:
+    estimator = method.get("estimator")
+    if isinstance(estimator, dict):
+        estimator = estimator.get("name")
+    return "name" in method and estimator == "exact" and method.get("quantizer") is None
 
 
 def finite(value: object) -> float | None:
