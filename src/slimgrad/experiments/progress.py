@@ -263,7 +263,8 @@ class FollowProgress:
             self._console.print(Text(line))
 
     def _follow(self) -> None:
-        display = (LiveDisplay if self._console.is_terminal else PlainDisplay)(self._console)
+        moving = self._console.is_terminal and not self._console.is_dumb_terminal
+        display = (LiveDisplay if moving else PlainDisplay)(self._console)
         try:
             while not self.problem:
                 last_round = self._stop.wait(POLL_SECONDS)
@@ -273,8 +274,8 @@ class FollowProgress:
                 display.refresh(self._state)
                 if last_round:
                     break
-        except (DataError, OSError, KeyError, TypeError) as error:
-            self.problem = str(error)
+        except Exception as error:  # whatever ends the display must not end the training
+            self.problem = str(error) or type(error).__name__
         finally:
             display.close()
 

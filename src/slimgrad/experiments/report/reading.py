@@ -50,12 +50,10 @@ def overall(summary: Summary) -> str:
     parts = []
     for name, what in (("final_accuracy", "final accuracy"), ("total_seconds", "training time")):
         shown = [method.name for method in others if _verdict(method, name) in ("better", "worse")]
-        names = f": {_join(shown)}" if shown else ""
-        parts.append(f"{len(shown)} of {len(others)} differ in {what}{names}")
-    count = "the other method" if len(others) == 1 else f"the {len(others)} other methods"
+        parts.append(f"{what}: {_join(shown) if shown else 'none'}")
     return (
-        f"Beside {summary.reference}, of {count}, by more than chance explains: "
-        f"{'; '.join(parts)}. Each interval is a 95 % interval on its own: about one in twenty "
+        f"Methods that differ from {summary.reference} by more than chance explains, in "
+        f"{'; in '.join(parts)}. Each interval is a 95 % interval on its own: about one in twenty "
         "excludes zero by chance even where there is no difference."
     )
 
@@ -231,7 +229,7 @@ def _number(value: float, unit: Unit) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{plain(share * 100, 1)} %"
+    return f"{plain(share * 100, 1)}\u00a0%"  # a number and its unit stay on one line
 
 
 def _join(names: list[str]) -> str:
