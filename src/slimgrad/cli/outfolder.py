@@ -1,14 +1,12 @@
-"""The folder a command writes to: never shared, never overwritten.
+"""The folder a command writes to: held by one process at a time, never one with other files.
 
-A folder that already holds a run is emptied into ``earlier/1``, ``earlier/2``, ... inside it, so the
-newest result is always at the same place and no older one is lost. If the new run fails before it
-has written a record, the older one is put back.
+What an earlier run left in it is set aside when the new one begins, into ``earlier-1``,
+``earlier-2``, ..., so the newest result is always at the same place and no older one is lost.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,38 +14,33 @@ from pathlib import Path
 from slimgrad.core.errors import ConfigError
 
 RECORDS = "records.jsonl"
-EARLIER = "earlier"
+_EARLIER = "earlier-"
 
 
 def is_main_process() -> bool:
-    """Whether this process writes and prints: all but those torchrun started with another rank."""
-    return os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ
+    """Whether this process prints and writes: every one but ranks above 0 of a torchrun launch."""
+    return "WORLD_SIZE" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
-def own_folder(out: Path, *, resume: bool) -> Iterator[None]:
-    """Hold ``out`` for one run, with room made for a new one unless ``resume``.
+def own_folder(out: Path) -> Iterator[None]:
+    """Hold ``out`` for one run; a folder that is still empty at the end is removed again.
 
     Raises:
-        ConfigError: ``out`` is a file, holds something that is no run, or is in use.
+        ConfigError: ``out`` is no folder, holds something that is no run, or is in use.
     """
     if not is_main_process():
         yield
         return
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out}: is a file; name a folder")
     with _created(out), _locked(out):
-        entries = _entries(out)
-        if entries and not (out / RECORDS).exists():
+        names = sorted(entry.name for entry in out.iterdir())
+        foreign = [name for name in names if not name.startswith(_EARLIER)]
+        if foreign and RECORDS not in names:
             raise ConfigError(
-                f"--out {out}: holds files that are no run of slimgrad, such as {entries[0].name}; "
+                f"--out {out}: holds files that are no run of slimgrad, such as {foreign[0]}; "
                 "name a new or empty folder"
             )
-        if resume or not entries:
-            yield
-        else:
-            with _set_aside(out, entries):
-                yield
+        yield
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -60,19 +53,17 @@ def write_whole(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _entries(out: Path) -> list[Path]:
-    return sorted(entry for entry in out.iterdir() if entry.name != EARLIER)
-
-
 @contextmanager
 def _created(out: Path) -> Iterator[None]:
-    """Make the folder, and take it away again if it is still empty at the end."""
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    out.mkdir(parents=True, exist_ok=True)
+    missing = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be made a folder ({error.strerror})") from None
     try:
         yield
     finally:
-        for folder in made:
+        for folder in missing:
             if any(folder.iterdir()):
                 break
             folder.rmdir()
@@ -95,29 +86,3 @@ def _locked(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@contextmanager
-def _set_aside(out: Path, entries: list[Path]) -> Iterator[None]:
-    """Move ``entries`` out of the way, for good once a new record has been written."""
-    taken = [int(p.name) for p in (out / EARLIER).glob("*") if p.name.isdecimal()]
-    aside = out / EARLIER / str(max(taken, default=0) + 1)
-    aside.mkdir(parents=True)
-    for entry in entries:
-        entry.rename(aside / entry.name)
-    try:
-        yield
-    finally:
-        if (out / RECORDS).exists():
-            print(f"slimgrad: the run that {out} held is now in {aside}", file=sys.stderr)
-        else:
-            _put_back(out, aside)
-
-
-def _put_back(out: Path, aside: Path) -> None:
-    for entry in list(aside.iterdir()):
-        if not (out / entry.name).exists():
-            entry.rename(out / entry.name)
-    for folder in (aside, aside.parent):
-        if not any(folder.iterdir()):
-            folder.rmdir()

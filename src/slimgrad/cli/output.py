@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False, default=str))
 
 
-def progress(records: Path, *, json_output: bool) -> AbstractContextManager[Any]:
+def progress(records: Path, *, resume: bool, json_output: bool) -> AbstractContextManager[Any]:
     """Shows the progress of the run that writes ``records``; on stderr when stdout holds JSON."""
     from contextlib import nullcontext
 
@@ -34,7 +34,7 @@ def progress(records: Path, *, json_output: bool) -> AbstractContextManager[Any]
 
     if not is_main_process():
         return nullcontext()
-    return FollowProgress(records, console(stderr=json_output))
+    return FollowProgress(records, console(stderr=json_output), resume=resume)
 
 
 def console(*, stderr: bool = False) -> Console:

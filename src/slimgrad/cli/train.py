@@ -15,6 +15,7 @@ from slimgrad.core.errors import ConfigError, WorkerError
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import TrainConfig
+
     from slimgrad.experiments.runs import Record
 
 
@@ -40,7 +41,7 @@ class TrainOptions:
         codec: How quantized components become bytes: raw, fixed.
         workers: Worker processes.
         seed: Decides the start, the order of the data and all rounding.
-        out: Folder to write to; what it holds is moved to OUT/earlier.
+        out: Folder to write to; a run it holds is moved to OUT/earlier-1, ...
         checkpoint_every: Steps between checkpoints; 0 for none before the end.
     """
 
@@ -66,7 +67,7 @@ class TrainOptions:
 
 def train(
     *,
-    options: TrainOptions = TrainOptions(),  # noqa: B008 - frozen
+    options: TrainOptions = TrainOptions(),
     resume: Annotated[bool, FLAG] = False,
     json: Annotated[bool, FLAG] = False,
 ) -> int:
@@ -83,8 +84,8 @@ def train(
     from slimgrad.experiments import train as training
 
     records = Path(settings.out) / RECORDS
-    with own_folder(Path(settings.out), resume=settings.resume):
-        with progress(records, json_output=json):
+    with own_folder(Path(settings.out)):
+        with progress(records, resume=settings.resume, json_output=json):
             training.train(settings)
         if not is_main_process():
             return 0

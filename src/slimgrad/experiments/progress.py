@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slimgrad.core.errors import DataError
-from slimgrad.experiments.runs import Record, RunKey, finite
+from slimgrad.experiments.runs import Record, RunKey, finite, read_records
 from slimgrad.experiments.tail import RecordTail
 
 POLL_SECONDS = 0.2
@@ -30,16 +30,15 @@ class ProgressState:
     """How far a comparison is, from the records seen so far.
 
     Attributes:
-        planned: number of runs; 0 before the session record.
+        planned: the runs asked for; empty before the session record.
         epochs: epochs a run; 0 when the records do not say.
-        finished: results by (method, seed).
         current: the last progress record of the run at work; None between runs.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.planned = 0
+        self.planned: set[RunKey] = set()
         self.epochs = 0
-        self.finished: dict[RunKey, Record] = {}
+        self._results: dict[RunKey, Record] = {}
         self.current: Record | None = None
         self._clock = clock
         self._started: tuple[float, float] | None = None
@@ -48,7 +47,7 @@ class ProgressState:
         """Take one record into account."""
         kind = record["kind"]
         if kind == "session":
-            self.planned = len(record["methods"]) * len(record["seeds"])
+            self.planned = {(m, seed) for m in record["methods"] for seed in record["seeds"]}
             config = record.get("config")
             epochs = config.get("epochs") if isinstance(config, dict) else None
             self.epochs = epochs if isinstance(epochs, int) else 0
@@ -56,8 +55,13 @@ class ProgressState:
         elif kind == "progress":
             self.current = record
         elif kind == "result":
-            self.finished[record["method"], record["seed"]] = record
+            self._results[record["method"], record["seed"]] = record
             self.current = None
+
+    @property
+    def finished(self) -> dict[RunKey, Record]:
+        """Results of the planned runs."""
+        return {key: found for key, found in self._results.items() if key in self.planned}
 
     def begin(self) -> None:
         """Measure the pace from here: what was done before costs no time now."""
@@ -75,7 +79,7 @@ class ProgressState:
         """Share of the whole comparison that is done, in [0, 1]; runs count alike."""
         if not self.planned:
             return 0.0
-        return min(1.0, (len(self.finished) + self.run_fraction) / self.planned)
+        return min(1.0, (len(self.finished) + self.run_fraction) / len(self.planned))
 
     @property
     def seconds_left(self) -> float | None:
@@ -121,7 +125,7 @@ def result_line(record: Record, state: ProgressState) -> str:
         parts.append(f"{step * 1000:.1f} ms a step")
     if total is not None:
         parts.append(f"{total:.1f} s")
-    count = f"[{len(state.finished)}/{state.planned}] " if state.planned else ""
+    count = f"[{len(state.finished)}/{len(state.planned)}] " if state.planned else ""
     return f"{count}{record['method']}, seed {record['seed']}: finished: {', '.join(parts)}"
 
 
@@ -199,7 +203,7 @@ def live_view(state: ProgressState, width: int) -> Group:
     bars.add_row(
         Text("all runs"),
         ProgressBar(1.0, state.fraction, width=bar_width),
-        Text(f"{len(state.finished)}/{state.planned}"),
+        Text(f"{len(state.finished)}/{len(state.planned)}"),
         Text(rest, style="cyan"),
     )
     if state.current is None:
@@ -225,27 +229,24 @@ class FollowProgress:
     Args:
         path: the records file; it may not exist yet.
         console: where to show it; a terminal gets the live display.
+        resume: whether the new session adds to a file that is there; else that file is ignored.
 
     Attributes:
         problem: why the display ended early; "" while all is well.
     """
 
-    def __init__(self, path: Path, console: Console) -> None:
+    def __init__(self, path: Path, console: Console, *, resume: bool = False) -> None:
         self.problem = ""
-        self._tail = RecordTail(path)
+        self._tail = RecordTail(path, skip_present=not resume)
         self._state = ProgressState()
+        self._sessions_before = _count_sessions(path) if resume else 0
+        self._sessions = 0
         self._console = console
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="slimgrad-progress", daemon=True)
 
     def __enter__(self) -> FollowProgress:
-        """Start to follow; what the file already holds counts as done and is not shown again."""
-        try:
-            for record in self._tail.poll():
-                self._state.update(record)
-        except (DataError, OSError) as error:
-            self.problem = str(error)
-        self._state.begin()
+        """Start to follow."""
         self._thread.start()
         return self
 
@@ -255,7 +256,7 @@ class FollowProgress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop to follow."""
+        """Show what is left, and stop."""
         self._stop.set()
         self._thread.join()
         if self.problem:
@@ -266,18 +267,35 @@ class FollowProgress:
         moving = self._console.is_terminal and not self._console.is_dumb_terminal
         display = (LiveDisplay if moving else PlainDisplay)(self._console)
         try:
-            while not self.problem:
+            last_round = False
+            while not last_round:
                 last_round = self._stop.wait(POLL_SECONDS)
-                for record in self._tail.poll():
-                    self._state.update(record)
-                    display.show(record, self._state)
+                self._take(display)
                 display.refresh(self._state)
-                if last_round:
-                    break
         except Exception as error:  # whatever ends the display must not end the training
             self.problem = str(error) or type(error).__name__
         finally:
             display.close()
+
+    def _take(self, display: Display) -> None:
+        """Count the new records, and show those of this session."""
+        records, replaced = self._tail.poll()
+        if replaced:
+            self._state, self._sessions = ProgressState(), 0
+        for record in records:
+            self._state.update(record)
+            if record["kind"] == "session":
+                self._sessions += 1
+                self._state.begin()
+            elif self._sessions > self._sessions_before:
+                display.show(record, self._state)
+
+
+def _count_sessions(path: Path) -> int:
+    try:
+        return sum(record["kind"] == "session" for record in read_records(path))
+    except DataError:
+        return 0  # the command that resumes says what is wrong with the file
 
 
 def _percent(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable
@@ -80,9 +81,12 @@ class RecordedComparison:
     def reference(self) -> str | None:
         """The exact run's method, which the others are compared with; None without one.
 
-        It is the first method whose configuration neither approximates nor quantizes, or the one
-        called "exact" where the records hold no configuration of methods.
+        The session record names it. Where it does not, it is the first method whose configuration
+        neither approximates nor quantizes, or else the one called "exact".
         """
+        if "reference" in self.session:
+            named = self.session["reference"]
+            return named if named in self.methods else None
         config = self.session.get("config")
         described = config.get("methods") if isinstance(config, dict) else None
         for method in described if isinstance(described, list) else []:
@@ -146,15 +150,14 @@ def read_records(path: Path) -> list[Record]:
         if line.strip()
     ]
     if rest.strip():
-        try:
+        # A writer was stopped in the middle of a line: its run counts as incomplete.
+        with contextlib.suppress(DataError):
             records.append(parse_line(rest, str(path)))
-        except DataError:
-            pass  # a writer that was stopped in the middle of a line; its run counts as incomplete
     return records
 
 
 def collect(records: Iterable[Record]) -> RecordedComparison:
-    """The runs that ``records`` tell of; a later record of the same epoch or run replaces an earlier.
+    """The runs that ``records`` tell of; a later record of an epoch or run replaces an earlier.
 
     Raises:
         DataError: there is no session record.

@@ -107,12 +107,12 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def estimate(effects: Sequence[float], *, counted: bool = False, magnitude: float = 0) -> Estimate:
-    """Mean of per-seed ``effects`` with the Student t interval, mean +- t_{0.975, n-1} sd / sqrt(n).
+    """Mean of per-seed ``effects`` with its Student t interval.
 
-    Covers the true mean effect with probability 95 % when the effects are independent and normal
-    (Student, 1908). Equal effects carry no spread to judge chance by: they give no interval, except
-    for a quantity that is counted rather than measured (bits, multiply-adds), where the interval is
-    that one value.
+    The interval is mean +- t_{0.975, n-1} sd / sqrt(n). It covers the true mean effect with
+    probability 95 % when the effects are independent and normal (Student, 1908). Equal effects
+    carry no spread to judge chance by: they give no interval, except for a quantity that is
+    counted rather than measured (bits, multiply-adds), where the interval is that one value.
 
     Args:
         effects: one value a seed, any unit.

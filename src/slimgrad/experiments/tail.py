@@ -10,29 +10,43 @@ from slimgrad.experiments.runs import Record, parse_line
 class RecordTail:
     """Hands out the records of a growing file, each once, never a half-written one.
 
-    The file may not exist yet; a file that was replaced by a shorter one is read from its start.
+    Args:
+        path: the file; it may not exist yet, and may be replaced by another one.
+        skip_present: leave out the file that is there now, and wait for the one that replaces it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, skip_present: bool = False) -> None:
         self.path = path
+        self._skipped = _identity(path) if skip_present else None
+        self._identity: tuple[int, int] | None = None
         self._offset = 0
         self._rest = b""
 
-    def poll(self) -> list[Record]:
-        """The records whose lines were completed since the last call.
+    def poll(self) -> tuple[list[Record], bool]:
+        """Records completed since the last call, and whether they are the first of another file.
 
         Raises:
             DataError: a completed line is not a record.
         """
-        try:
-            with self.path.open("rb") as file:
-                if file.seek(0, 2) < self._offset:
-                    self._offset, self._rest = 0, b""
-                file.seek(self._offset)
-                added = file.read()
-        except FileNotFoundError:
-            return []
+        identity = _identity(self.path)
+        if identity is None or identity == self._skipped:
+            return [], False
+        replaced = identity != self._identity
+        if replaced:
+            self._identity, self._offset, self._rest = identity, 0, b""
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            added = file.read()
         self._offset += len(added)
         *whole, self._rest = (self._rest + added).split(b"\n")
         lines = (line.decode("utf-8", errors="replace") for line in whole if line.strip())
-        return [parse_line(line, f"a record in {self.path}") for line in lines]
+        return [parse_line(line, f"a record in {self.path}") for line in lines], replaced
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

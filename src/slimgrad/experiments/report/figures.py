@@ -85,16 +85,12 @@ def _curves(
     y: Value,
 ) -> DrawnFigure | None:
     """Thin lines for the seeds, a thick one with markers for their mean."""
-    import matplotlib as mpl
-
     drawn, ends = 0, []
-    with mpl.rc_context(svg.settings(name)):
+    with svg.drawing(name):
         figure, axes = _figure(_HEIGHT)
         for index, method in enumerate(comparison.methods):
             colour = svg.SERIES[index % len(svg.SERIES)]
-            lines = [
-                _line(comparison.runs[method, seed].epochs, x, y) for seed in comparison.seeds
-            ]
+            lines = [_line(comparison.runs[method, seed].epochs, x, y) for seed in comparison.seeds]
             for line in filter(None, lines):
                 axes.plot(*zip(*line, strict=True), color=colour, linewidth=0.7, alpha=0.45)
                 drawn += 1
@@ -120,10 +116,11 @@ def _curves(
         axes.set_xlabel("training time, s" if x_unit == "s" else x_unit)
         axes.set_ylabel("test accuracy, %" if y_unit == "%" else y_unit)
         if x is _epoch:
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.locator_params(axis="x", integer=True)
         axes.set_title(title)
         _legend(figure, axes)
-        text = svg.to_inline_svg(figure, name, title, f"{title}. Mean over seeds: {'; '.join(ends)}.")
+        spoken = f"{title}. Mean over seeds: {'; '.join(ends)}."
+        text = svg.to_inline_svg(figure, name, title, spoken)
     return DrawnFigure(name, f"{title}: thin lines are seeds, thick lines their mean.", text)
 
 
@@ -151,8 +148,6 @@ def _mean_line(
 
 def _forest(summary: Summary) -> DrawnFigure | None:
     """Paired 95 % intervals for accuracy and time saved, one row a method."""
-    import matplotlib as mpl
-
     others = [
         (index, method)
         for index, method in enumerate(summary.methods)
@@ -165,7 +160,7 @@ def _forest(summary: Summary) -> DrawnFigure | None:
         ("total_seconds", "training time saved, %"),
     )
     name, title = "intervals", f"Paired differences from {summary.reference}"
-    with mpl.rc_context(svg.settings(name)):
+    with svg.drawing(name):
         figure, stacked = _panels(1.6 + 0.62 * len(others), len(panels))
         for axes, (quantity, label) in zip(stacked, panels, strict=True):
             for row, (index, method) in enumerate(others):
@@ -210,8 +205,6 @@ def _interval(axes: Axes, row: int, effect: Estimate, index: int) -> None:
 
 def _bits(summary: Summary) -> DrawnFigure | None:
     """Bits sent per component, one bar a method."""
-    import matplotlib as mpl
-
     quantity = next(q for q in QUANTITIES if q.name == "bits_per_component")
     bars = [
         (index, method.name, found.mean)
@@ -222,7 +215,7 @@ def _bits(summary: Summary) -> DrawnFigure | None:
         return None
     unit = unit_of(quantity, summary)
     name, title = "bits", "Bits sent per gradient component"
-    with mpl.rc_context(svg.settings(name)):
+    with svg.drawing(name):
         figure, axes = _figure(1.3 + 0.42 * len(bars))
         for row, (index, _, bits) in enumerate(bars):
             axes.barh(row, bits, height=0.6, color=svg.SERIES[index % len(svg.SERIES)])

@@ -14,6 +14,7 @@ from slimgrad.experiments.report.reading import overall, readings
 from slimgrad.experiments.runs import Record, RecordedComparison, collect, finite, read_records
 from slimgrad.experiments.summary import Summary, summarize
 
+_TITLE = "Gradient methods compared"
 _SEED_COLUMNS = (
     ("final accuracy, %", "final_accuracy", 100, 2),
     ("best accuracy, %", "best_accuracy", 100, 2),
@@ -24,7 +25,9 @@ _SEED_COLUMNS = (
     ("steps", "steps", 1, 0),
 )
 # Parts of the session record that have a place of their own in the report.
-_SHOWN_ELSEWHERE = ("kind", "config", "versions", "hardware", "data", "methods", "seeds", "command")
+_SHOWN_ELSEWHERE = {
+    *("kind", "command", "config", "data", "hardware", "methods", "reference", "seeds", "versions")
+}
 
 
 def report_from_file(records: Path) -> str:
@@ -58,7 +61,7 @@ def report_html(comparison: RecordedComparison, summary: Summary) -> str:
     return environment.get_template("report.html.j2").render(
         title=_title(session),
         series=list(zip(svg.LIGHT, svg.DARK, strict=True)),
-        command=session.get("command", ""),
+        command=_command(session),
         summary=summary,
         overall=overall(summary),
         readings=readings(summary),
@@ -69,7 +72,7 @@ def report_html(comparison: RecordedComparison, summary: Summary) -> str:
         facts=[
             (heading, rows)
             for heading, rows in (
-                ("Data", list(flatten(session.get("data", {})))),
+                ("Data", list(flatten(session.get("data"), "source"))),
                 ("Software", list(flatten(session.get("versions", {})))),
                 ("Hardware", list(flatten(session.get("hardware", {})))),
                 ("Configuration", list(flatten(session.get("config", {})))),
@@ -96,8 +99,13 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from flatten(inner, f"{prefix}[{label}]")
     elif isinstance(value, list):
         yield prefix, ", ".join(str(item) for item in value)
-    elif value is not None:
+    elif value is not None and value != "":
         yield prefix, str(value)
+
+
+def _command(session: Record) -> str:
+    command = str(session.get("command", ""))
+    return f"slimgrad {command}" if command and " " not in command else command
 
 
 def _title(session: Record) -> str:
@@ -107,7 +115,7 @@ def _title(session: Record) -> str:
         value = config.get(key)
         names.append(value.get("name") if isinstance(value, dict) else value)
     known = [str(name) for name in names if name]
-    return f"Gradient methods compared: {' on '.join(known)}" if known else "Gradient methods compared"
+    return f"{_TITLE}: {' on '.join(known)}" if known else _TITLE
 
 
 def _seed_rows(comparison: RecordedComparison) -> Iterator[tuple[str, int, list[str], str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from slimgrad.experiments.report.cells import Unit, plain, signed, unit_of
+from slimgrad.experiments.report.cells import plain, signed, unit_of
 from slimgrad.experiments.statistics import Estimate, Verdict
 from slimgrad.experiments.summary import QUANTITIES, MethodSummary, QuantitySummary, Summary
 
@@ -123,8 +123,8 @@ def _time_sentence(found: QuantitySummary, reference: str) -> str:
         )
     ends = f"{_percent(-saved.high)} to {_percent(-saved.low)}"
     return (
-        f"Training took {_percent(-saved.mean)} more time (95 % interval {ends}), a throughput loss of "
-        f"{_percent(-gain.mean)}."
+        f"Training took {_percent(-saved.mean)} more time (95 % interval {ends}), "
+        f"a throughput loss of {_percent(-gain.mean)}."
     )
 
 
@@ -138,7 +138,8 @@ def _saved_sentence(summary: Summary, method: MethodSummary) -> str:
     bits = _bits(summary, method)
     if bits is not None and round(bits[0], 2) != round(bits[1], 2):
         unit = unit_of(_BY_NAME["bits_per_component"], summary)
-        parts.append(f"sent {_number(bits[0], unit)} bits per component, not {_number(bits[1], unit)}")
+        own, exact = (plain(value * unit.factor, unit.decimals) for value in bits)
+        parts.append(f"sent {own} bits per component, not {exact}")
     if not parts:
         return "It saved neither weight-gradient multiply-adds nor bits."
     return f"It {' and '.join(parts)}."
@@ -176,14 +177,15 @@ def _does_it_pay(method: MethodSummary) -> tuple[str, Tone, str]:
         )
     if time_verdict == "worse":
         text = "Not in time, on this network, machine and link: training took longer."
-        headline: tuple[str, Tone] = ("Takes longer here", "bad")
+        headline = "Takes longer here"
+        tone: Tone = "bad"
     else:
         text = (
             "Not shown: on this network, machine and link, what it saves did not shorten training "
             "by more than chance explains."
         )
-        headline = ("Not shown to pay here", "bad" if loss else "open")
-    return *headline, text + loss + gain + slower_link
+        headline, tone = "Not shown to pay here", "bad" if loss else "open"
+    return headline, tone, text + loss + gain + slower_link
 
 
 def _pays_in_time(
@@ -222,10 +224,6 @@ def _verdict(method: MethodSummary, name: str) -> Verdict | None:
 def _has_interval(method: MethodSummary) -> bool:
     effects = (method.quantities[name].effect for name in ("final_accuracy", "total_seconds"))
     return any(effect is not None and effect.low is not None for effect in effects)
-
-
-def _number(value: float, unit: Unit) -> str:
-    return plain(value * unit.factor, unit.decimals)
 
 
 def _percent(share: float) -> str:

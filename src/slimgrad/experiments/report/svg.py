@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from matplotlib.figure import Figure
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -63,16 +65,19 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def settings(name: str) -> dict[str, Any]:
-    """The matplotlib settings to draw the figure ``name`` with; same input, same bytes."""
-    return {**_SETTINGS, "svg.hashsalt": f"slimgrad-{name}"}
+def drawing(name: str) -> AbstractContextManager[None]:
+    """Within it, figures are drawn in the style of reports; same input, same bytes."""
+    import matplotlib as mpl
+
+    rc: Any = {**_SETTINGS, "svg.hashsalt": f"slimgrad-{name}"}
+    return mpl.rc_context(rc)
 
 
 def to_inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
     """The figure as one ``<svg>`` element with an accessible name and description.
 
     Args:
-        figure: drawn under ``settings(name)`` with the stand-in colours of this module.
+        figure: drawn within ``drawing(name)`` with the stand-in colours of this module.
         name: letters and dashes; makes ids unique within a page.
         title: short accessible name.
         description: what a reader who cannot see the figure should know.
@@ -105,10 +110,10 @@ def to_inline_svg(figure: Figure, name: str, title: str, description: str) -> st
 
 
 def printable(text: str) -> str:
-    """``text`` with characters that XML forbids, or that nobody can see, marked as replaced.
+    r"""``text`` with characters that XML forbids, or that nobody can see, marked as replaced.
 
-    >>> printable("a\\x00b")
-    'a\ufffdb'
+    >>> printable("a\x00b") == "a\ufffdb"
+    True
     """
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 

@@ -78,7 +78,10 @@ def _blocks(table: Table) -> list[RenderableType]:
     """One block of lines a method, for narrow terminals."""
     blocks: list[RenderableType] = []
     for row in table.rows:
-        blocks += ["", Text(row.method, style="bold").append(f"  {row.seeds}", style="not bold dim")]
+        blocks += [
+            "",
+            Text(row.method, style="bold").append(f"  {row.seeds}", style="not bold dim"),
+        ]
         for heading, cell in zip(table.headings, row.cells, strict=True):
             blocks.append(Padding(Text(f"{heading}: {cell.value}"), (0, 0, 0, 2)))
             mark = " *" if cell.verdict in ("better", "worse") else ""
