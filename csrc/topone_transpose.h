@@ -10,19 +10,26 @@ typedef float Quad __attribute__((vector_size(16)));
 typedef float LooseQuad __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t QuadIndex __attribute__((vector_size(16)));
 
+#if defined(__clang__)
+#define SLIMGRAD_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SLIMGRAD_PICK(a, b, ...) __builtin_shuffle(a, b, QuadIndex{__VA_ARGS__})
+#endif
+
 inline void transpose_quads(const float* from, int64_t from_row, float* to, int64_t to_row) {
   Quad row[4];
   for (int i = 0; i < 4; ++i) row[i] = *reinterpret_cast<const LooseQuad*>(from + i * from_row);
-  const QuadIndex low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, head = {0, 1, 4, 5}, tail = {2, 3, 6, 7};
-  const Quad a = __builtin_shuffle(row[0], row[1], low);
-  const Quad b = __builtin_shuffle(row[2], row[3], low);
-  const Quad c = __builtin_shuffle(row[0], row[1], high);
-  const Quad d = __builtin_shuffle(row[2], row[3], high);
-  *reinterpret_cast<LooseQuad*>(to) = __builtin_shuffle(a, b, head);
-  *reinterpret_cast<LooseQuad*>(to + to_row) = __builtin_shuffle(a, b, tail);
-  *reinterpret_cast<LooseQuad*>(to + 2 * to_row) = __builtin_shuffle(c, d, head);
-  *reinterpret_cast<LooseQuad*>(to + 3 * to_row) = __builtin_shuffle(c, d, tail);
+  const Quad a = SLIMGRAD_PICK(row[0], row[1], 0, 4, 1, 5);
+  const Quad b = SLIMGRAD_PICK(row[2], row[3], 0, 4, 1, 5);
+  const Quad c = SLIMGRAD_PICK(row[0], row[1], 2, 6, 3, 7);
+  const Quad d = SLIMGRAD_PICK(row[2], row[3], 2, 6, 3, 7);
+  *reinterpret_cast<LooseQuad*>(to) = SLIMGRAD_PICK(a, b, 0, 1, 4, 5);
+  *reinterpret_cast<LooseQuad*>(to + to_row) = SLIMGRAD_PICK(a, b, 2, 3, 6, 7);
+  *reinterpret_cast<LooseQuad*>(to + 2 * to_row) = SLIMGRAD_PICK(c, d, 0, 1, 4, 5);
+  *reinterpret_cast<LooseQuad*>(to + 3 * to_row) = SLIMGRAD_PICK(c, d, 2, 3, 6, 7);
 }
+
+#undef SLIMGRAD_PICK
 
 // to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns.
 inline void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,

@@ -8,7 +8,7 @@ import random
 import pytest
 import torch
 
-from slimgrad.kernels import backend, topone_weight_grad
+from slimgrad.kernels import backend, topone, topone_weight_grad
 from slimgrad.kernels.backend import use_backend
 
 ISAS = backend.usable_isas()
@@ -45,10 +45,11 @@ def assert_close_to_truth(got, x, grad_out, settings):
     assert ((got - truth).abs() <= terms * FLOAT32_EPS * size.reshape(-1, 1, 1, 1)).all()
 
 
-def on_every_isa_and_thread_count(x, grad_out, settings):
+def on_every_isa_and_thread_count(x, grad_out, settings, product=False):
     """The result, after checking that none of them changes a bit of it."""
+    runs = itertools.product(ISAS, (1, 2)) if product else [*((i, 1) for i in ISAS), (ISAS[-1], 2)]
     results = []
-    for isa, threads in itertools.product(ISAS, (1, 2)):
+    for isa, threads in runs:
         torch.set_num_threads(threads)
         with use_backend("native", isa):
             results.append(topone_weight_grad(x, grad_out, *settings))
@@ -73,7 +74,7 @@ def sampled_grid(count):
 
 @pytest.mark.parametrize("part", range(8))
 def test_equals_the_reference_over_the_grid(part):
-    for seed, case in enumerate(sampled_grid(240)[part::8]):
+    for seed, case in enumerate(sampled_grid(200)[part::8]):
         kernel, stride, padding, dilation, grouping, layouts, samples, channels, filters = case
         groups = {"one": 1, "two": 2, "depthwise": channels}[grouping]
         width = 1 if grouping == "depthwise" else channels
@@ -105,7 +106,7 @@ def test_equals_the_reference_where_work_is_cut_up(name, layout):
     x, grad_out = draw(11, shape, filters, kernel, 1, 1, 1)
     x, grad_out = (t.contiguous(memory_format=LAYOUTS[layout]) for t in (x, grad_out))
     settings = (kernel, 1, 1, 1, 1, 1.0)
-    got = on_every_isa_and_thread_count(x, grad_out, settings)
+    got = on_every_isa_and_thread_count(x, grad_out, settings, product=True)
     assert_close_to_truth(got, x, grad_out, settings)
 
 
@@ -207,6 +208,22 @@ def test_scale_is_applied():
         whole = topone_weight_grad(x, grad_out, 3, 1, 1)
         part = topone_weight_grad(x, grad_out, 3, 1, 1, scale=1 / 128)
     assert torch.equal(part, whole / 128)
+
+
+def test_samples_too_large_for_32_bit_offsets_are_served_by_the_reference(monkeypatch):
+    x, grad_out = draw(9, (2, 3, 6, 6), 4, (3, 3), 1, 1, 1)
+    with use_backend("reference"):
+        truth = topone_weight_grad(x, grad_out, 3, 1, 1)
+    calls = []
+    plain = topone.reference.topone_weight_grad
+    monkeypatch.setattr(
+        topone.reference, "topone_weight_grad", lambda *a: calls.append(1) or plain(*a)
+    )
+    for limit, expected in ((3 * 8 * 8 + 1, 0), (3 * 8 * 8, 1)):
+        monkeypatch.setattr(topone, "_NATIVE_SAMPLE_LIMIT", limit)
+        got = topone_weight_grad(x, grad_out, 3, 1, 1)
+        assert len(calls) == expected
+    assert torch.equal(got, truth)
 
 
 def test_the_module_refuses_shapes_that_do_not_belong_together():
