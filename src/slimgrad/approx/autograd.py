@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +132,10 @@ class ApproximateLayer(torch.autograd.Function):
             with torch.autocast(device, enabled=False):
                 return _gradients(ctx, grad_out)
         return _gradients(ctx, grad_out)
+
+
+# torch reads the signature at every call; kept here, it is not worked out anew each time.
+ApproximateLayer.forward.__signature__ = inspect.signature(ApproximateLayer.forward)  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def _memory_format(x: torch.Tensor) -> torch.memory_format:
