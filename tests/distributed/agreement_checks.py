@@ -128,7 +128,7 @@ def a_message_that_is_no_frame_names_its_rank(rank, world_size):
     model = wrap(network())
     handle = slimgrad.compress(model, slimgrad.NUQSGD(bits=4))
     handle._channel.gather_bytes = lambda message, **_: [message, message[:-1]]
-    with pytest.raises(RuntimeError, match="message from rank 1: .*the frame claims"):
+    with pytest.raises(RuntimeError, match=r"message from rank 1: .*the frame claims"):
         loss_of(model, 1, rank).backward()
     handle.close()
 
@@ -171,6 +171,7 @@ def an_exchange_of_nothing_is_legal(rank, world_size):
     assert future.wait().numel() == 0
     loss_of(model, 0, rank).backward()
     assert handle.report().bits_per_component > 32
+    assert handle.report().exact_share == 1.0
     handle.close()
 
 

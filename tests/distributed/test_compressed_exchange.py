@@ -1,8 +1,12 @@
 """Compressed exchange between real processes; few worlds, many checks in each."""
 
 import agreement_checks as agreement
+import pytest
 import training_checks as training
 from rank_world import run_world
+
+# Starting processes is most of the time, and slow on a busy machine.
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_two_ranks(tmp_path):
