@@ -11,7 +11,7 @@ import torch.distributed as dist
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange import Channel, Exchange, GradientBucket, Span
 from slimgrad.comm.policy import Policy
-from slimgrad.comm.serial import pieces
+from slimgrad.comm.serial import multiply_
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
 from slimgrad.core.errors import CheckpointError
 
@@ -129,8 +129,7 @@ class CompressionHandle:
 def _sparse_mean(gradient: torch.Tensor, channel: Channel) -> torch.Tensor:
     """Exact mean of a sparse gradient, as DDP computes it."""
     values = gradient._values()
-    for piece in pieces(values.view(-1)):
-        piece.div_(channel.world_size)
+    multiply_(values.view(-1), 1.0 / channel.world_size)
     with channel.meter.wire():
         dist.all_reduce(gradient, group=channel.group)
     sent_bytes = values.numel() * values.element_size()

@@ -1,16 +1,19 @@
 """Elementwise work that stays on the calling thread.
 
 The communication thread must not start a second team of threads beside the one that runs the
-backward pass. Torch keeps elementwise work of fewer than 32,768 components on the calling thread.
+backward pass. numpy never does; torch does not for fewer than 32,768 components, so dtypes that
+numpy lacks are worked on in pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 
 PIECE = 16384
+_NUMPY_DTYPES = (torch.float32, torch.float64)
 
 
 def pieces(tensor: torch.Tensor, *, serial: bool = True) -> Iterator[torch.Tensor]:
@@ -22,6 +25,27 @@ def pieces(tensor: torch.Tensor, *, serial: bool = True) -> Iterator[torch.Tenso
     step = PIECE if serial else max(tensor.numel(), 1)
     for start in range(0, tensor.numel(), step):
         yield tensor[start : start + step]
+
+
+def zero_(tensor: torch.Tensor) -> None:
+    """Set a flat float32 or float64 tensor to zero."""
+    tensor.view(torch.uint8).numpy().fill(0)
+
+
+def divide_(tensor: torch.Tensor, divisor: int) -> None:
+    """Divide a flat float32 or float64 tensor in place, each quotient rounded correctly."""
+    values = tensor.numpy()
+    np.divide(values, values.dtype.type(divisor), out=values)
+
+
+def multiply_(tensor: torch.Tensor, factor: float) -> None:
+    """Multiply a flat tensor in place, with the rounding of ``tensor.mul_(factor)``."""
+    if tensor.dtype in _NUMPY_DTYPES:
+        values = tensor.numpy()
+        np.multiply(values, values.dtype.type(factor), out=values)
+    else:
+        for piece in pieces(tensor):
+            piece.mul_(factor)
 
 
 def copy_(out: torch.Tensor, values: torch.Tensor, *, serial: bool = True) -> torch.Tensor:

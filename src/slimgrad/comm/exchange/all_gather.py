@@ -10,7 +10,7 @@ from slimgrad.comm import frame as wire
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.base import Exchange, GradientBucket, Span
 from slimgrad.comm.exchange.channel import Channel
-from slimgrad.comm.serial import copy_, pieces
+from slimgrad.comm.serial import copy_, divide_, pieces, zero_
 from slimgrad.core.errors import ExchangeError, FrameError
 
 # No codec needs more for a component and its share of tables; a peer that announces more is wrong.
@@ -49,7 +49,7 @@ class AllGather(Exchange):
             frames = [
                 part.encode(compressor, step=step, seed=seed, rank=channel.rank) for part in parts
             ]
-            message = torch.cat(frames)
+            message = frames[0] if len(frames) == 1 else torch.cat(frames)
         if channel.meter.measures_error:
             for part, frame in zip(parts, frames, strict=True):
                 if not part.exact:
@@ -62,8 +62,10 @@ class AllGather(Exchange):
             )
         with channel.meter.codec():
             _decode_mean(parts, messages, compressor)
-        exact = sum(part.numel for part in parts if part.exact)
         total = sum(part.numel for part in parts)
+        exact = total
+        if compressor.quantizer is not None:
+            exact = sum(part.numel for part in parts if part.exact)
         channel.meter.count_sent(total, exact, message.numel())
 
 
@@ -101,8 +103,7 @@ class _Part:
         else:
             wide = torch.float64 if dtype == torch.float64 else torch.float32
             total = torch.empty(self.numel, dtype=wide)
-        for piece in pieces(total):
-            piece.zero_()
+        zero_(total)
         return total
 
     def store(self, total: torch.Tensor) -> None:
@@ -131,8 +132,7 @@ def _decode_mean(parts: list[_Part], messages: list[torch.Tensor], compressor: C
                 compressor.decompress_add_(frames[index], total, serial=True)
             except FrameError as error:
                 raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
-        for piece in pieces(total):
-            piece.div_(len(messages))
+        divide_(total, len(messages))
         part.store(total)
 
 

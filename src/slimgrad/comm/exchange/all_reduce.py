@@ -9,7 +9,7 @@ import torch.distributed as dist
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.base import Exchange, GradientBucket
 from slimgrad.comm.exchange.channel import Channel
-from slimgrad.comm.serial import pieces
+from slimgrad.comm.serial import multiply_
 
 
 @final
@@ -36,8 +36,7 @@ class AllReduce(Exchange):
     ) -> None:
         """Replace the bucket's values by their mean; ``compressor`` is not used."""
         values = bucket.values
-        for piece in pieces(values):
-            piece.mul_(1.0 / channel.world_size)
+        multiply_(values, 1.0 / channel.world_size)
         with channel.meter.wire():
             dist.all_reduce(values, group=channel.group)
         sent_bytes = values.numel() * values.element_size()
