@@ -26,6 +26,12 @@ from slimgrad.experiments.records import read_records
 from slimgrad.experiments.session import prepare
 from slimgrad.experiments.train import train
 
+BOTH_HALVES = {
+    "name": "both",
+    "estimator": "topone",
+    "schedule": "every_nth_layer:n=4,start=2",
+    "quantizer": "nuqsgd:bits=4,bucket_size=64",
+}
 TORCHRUN_PROGRAM = """
 import sys
 from slimgrad.experiments.config import TrainConfig
@@ -139,7 +145,13 @@ def run_under_torchrun(config: TrainConfig, program: Path) -> str:
 def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     tiny_config, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    settings = {"epochs": 12, "checkpoint_every": 7, "progress_every": 1}
+    settings = {
+        "method": BOTH_HALVES,
+        "model": "cnn2:width=16",
+        "epochs": 12,
+        "checkpoint_every": 7,
+        "progress_every": 1,
+    }
     # One worker is configured: the two of torchrun take its place.
     whole = run_under_torchrun(tiny_config(out=tmp_path / "whole", **settings), tmp_path / "p.py")
     config = tiny_config(workers=2, **settings)
@@ -177,6 +189,8 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     resumed = train(config.replace(resume=True))
     assert resumed.results[0]["steps"] == 96
     assert resumed.results[0]["parameters_sha256"] == whole
+    assert 4 < resumed.results[0]["bits_per_component"] < 8
+    assert 0 < resumed.results[0]["saved_macs_share"] < 1
 
 
 def test_an_exception_in_the_workers_is_told_in_one_line(

@@ -9,18 +9,6 @@ from slimgrad.experiments.config import CompareConfig, MethodConfig, from_toml, 
 from slimgrad.experiments.train import train
 
 
-@pytest.fixture
-def both() -> MethodConfig:
-    return MethodConfig.model_validate(
-        {
-            "name": "both",
-            "estimator": "topone",
-            "schedule": "every_nth_layer:n=4,start=2",
-            "quantizer": "nuqsgd:bits=4,bucket_size=64",
-        }
-    )
-
-
 @pytest.mark.parametrize("recipe", ["digits", "cifar10"])
 def test_recipes_are_valid(recipe: str):
     config = from_toml(recipe_path(recipe), CompareConfig)
@@ -44,19 +32,24 @@ def test_a_wrong_part_is_told_before_anything_starts(parts: dict, message: str):
     assert "\n" not in str(caught.value)
 
 
-def test_both_halves_at_once_save_bits_and_multiply_adds(tiny_config, both):
-    result = train(tiny_config(method=both)).results[0]
-    assert 4 <= result["bits_per_component"] < 8
-    assert 0 < result["saved_macs_share"] < 1
-
-
-def test_an_interrupted_run_of_both_halves_resumes_to_the_same_bits(
-    tiny_config, both, tmp_path, interrupt_at
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"estimator": "topone", "schedule": "every_nth_layer:n=4,start=2"},
+        {"estimator": "random:scale=0.01", "schedule": "every_nth_step:n=4"},
+        {"estimator": "zero", "schedule": "alternate"},
+        {"estimator": "topone"},
+    ],
+)
+def test_an_interrupted_approximate_run_resumes_to_the_same_bits(
+    tiny_config, tmp_path, interrupt_at, parts: dict
 ):
-    whole = train(tiny_config(method=both, out=tmp_path / "whole")).results[0]
-    config = tiny_config(method=both, checkpoint_every=5)
+    method = MethodConfig(name="approximate", **parts)
+    whole = train(tiny_config(method=method, out=tmp_path / "whole")).results[0]
+    config = tiny_config(method=method, checkpoint_every=5)
     with interrupt_at(13):
         train(config)
     resumed = train(config.replace(resume=True)).results[0]
+    assert 0 < whole["saved_macs_share"] < 1
     for name in ("parameters_sha256", "final_accuracy", "bits_per_component", "saved_macs_share"):
         assert resumed[name] == whole[name]
