@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Six dashes and seven colours: methods that share a colour differ in dashes.
 _DASHES = ((), (6, 2), (2, 1.6), (7, 2, 1.6, 2), (4, 1.5), (1.2, 1.2))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LABEL = 22
 _WIDTH, _HEIGHT = 4.5, 3.5
 
 Value = Callable[[Epoch], float | None]
@@ -173,7 +174,7 @@ def _forest(summary: Summary) -> DrawnFigure | None:
             axes.tick_params(axis="y", length=0, labelcolor=svg.INK)
             axes.grid(visible=False, axis="y")
             axes.set_xlabel(label)
-        stacked[0].set_title(_escape(title))
+        stacked[0].set_title(f"Paired differences from {_escape(summary.reference or '')}")
         spoken = "; ".join(
             f"{method.name}, {label}: {_spoken(method.quantities[quantity].effect)}"
             for quantity, label in panels
@@ -261,6 +262,10 @@ def _spoken(effect: Estimate | None) -> str:
 
 
 def _escape(text: str) -> str:
-    """``text`` without meaning for matplotlib: no formulas, no hidden labels."""
+    """``text`` short enough for a figure and without meaning for matplotlib.
+
+    A "$" would begin a formula, and a leading "_" would hide the label.
+    """
+    text = text if len(text) <= _LABEL else f"{text[: _LABEL - 1]}…"
     shown = svg.printable(text).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
