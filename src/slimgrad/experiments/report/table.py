@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -56,7 +57,9 @@ def _grid(table: Table, gap: int = 2) -> RichTable:
 
 
 def _name(row: Row) -> Text:
-    label = row.method if len(row.method) <= _NAME_WIDTH else row.method.replace("+", "+\n")
+    label = row.method
+    if len(label) > _NAME_WIDTH:
+        label = re.sub(r"\+\s*", "+\n", label)
     return Text(label, style="bold").append(f"\n{row.seeds}", style="not bold dim")
 
 
