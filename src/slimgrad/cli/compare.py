@@ -56,11 +56,11 @@ def compare(
         resume=resume or None,
     )
     settings = load_comparison(recipe, config, methods, data_dir, options)
-    from slimgrad.experiments import compare as comparing
-
     records = Path(settings.out) / RECORDS
     with own_folder(Path(settings.out)):
         with progress(records, resume=settings.resume, json_output=json):
+            from slimgrad.experiments import compare as comparing  # slow to load
+
             comparing.compare(settings)
         if not is_main_process():
             return 0

@@ -62,12 +62,13 @@ def named(settings: Settings, key: str, name: str | None, **inner: Any) -> Setti
     >>> named({"data": "digits"}, "data", None, path="x")
     {'data': {'name': 'digits', 'path': 'x'}}
     """
+    if name is None and not given(**inner):
+        return settings
     present = settings.get(key, {})
     before = {"name": present} if isinstance(present, str) else dict(present)
     if name is not None and name != before.get("name"):
         before = {"name": name}
-    after = {**before, **given(**inner)}
-    return {**settings, key: after} if after else settings
+    return {**settings, key: {**before, **given(**inner)}}
 
 
 def part_name(part: Any) -> str:

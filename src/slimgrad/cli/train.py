@@ -81,11 +81,11 @@ def train(
         json: Print the result as JSON on stdout and nothing else there.
     """
     settings = load_run(options, resume=resume)
-    from slimgrad.experiments import train as training
-
     records = Path(settings.out) / RECORDS
     with own_folder(Path(settings.out)):
         with progress(records, resume=settings.resume, json_output=json):
+            from slimgrad.experiments import train as training  # slow to load
+
             training.train(settings)
         if not is_main_process():
             return 0

@@ -88,12 +88,13 @@ def signed(value: float, decimals: int) -> str:
 
 
 def plain(value: float, decimals: int) -> str:
-    """A number with a true minus.
+    """A number with a true minus; a rounded zero has no sign.
 
-    >>> plain(-1.26, 1)
-    '−1.3'
+    >>> plain(-1.26, 1), plain(-0.01, 1)
+    ('−1.3', '0.0')
     """
-    return f"{value:.{decimals}f}".replace("-", "−")
+    text = f"{value:.{decimals}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
 def unit_of(quantity: Quantity, summary: Summary) -> Unit:
@@ -140,7 +141,7 @@ def cell_of(quantity: Quantity, found: QuantitySummary, unit: Unit) -> Cell:
     """The cell of one method for one quantity."""
     if found.time is not None:
         effects = tuple(
-            Effect(label, f"{_percent(effect.mean)} %", interval_text(effect, _percent))
+            Effect(label, f"{percent(effect.mean)} %", interval_text(effect, percent))
             for label, effect in (
                 ("saved", found.time.time_saved),
                 ("gain", found.time.throughput_gain),
@@ -179,7 +180,16 @@ def _heading(quantity: Quantity, unit: Unit) -> str:
     return quantity.heading if unit.label == "bits" else f"{quantity.heading}, {unit.label}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in per cent, without the sign; very large ones only as such.
+
+    Two seeds that disagree give ends like -5460 %, whose digits mean nothing.
+
+    >>> percent(-0.1254), percent(-54.6), percent(28.698)
+    ('−12.5', '<−999', '>999')
+    """
+    if abs(share) >= 9.995:
+        return ">999" if share > 0 else "<−999"
     return plain(share * 100, 1)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slimgrad.experiments.report import svg
-from slimgrad.experiments.report.cells import plain, unit_of
+from slimgrad.experiments.report.cells import percent, plain, unit_of
 from slimgrad.experiments.runs import Epoch, RecordedComparison
 from slimgrad.experiments.statistics import Estimate
 from slimgrad.experiments.summary import QUANTITIES, Summary
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Six dashes and seven colours: methods that share a colour differ in dashes.
 _DASHES = ((), (6, 2), (2, 1.6), (7, 2, 1.6, 2), (4, 1.5), (1.2, 1.2))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Longest label, in characters; ends of intervals beyond this are drawn as arrows, in per cent.
+_LABEL, _FAR = 22, 150
 _WIDTH, _HEIGHT = 4.5, 3.5
 
 Value = Callable[[Epoch], float | None]
@@ -109,10 +111,7 @@ def _curves(
         if not drawn:
             return None
         if y_unit == "loss":
-            axes.set_yscale("log")  # late differences would vanish on a linear scale
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter("{x:g}")
-            axes.tick_params(axis="y", which="minor", labelsize=8, length=0)
+            _spread_out_small(axes)
         axes.set_xlabel("training time, s" if x_unit == "s" else x_unit)
         axes.set_ylabel("test accuracy, %" if y_unit == "%" else y_unit)
         if x is _epoch:
@@ -173,7 +172,7 @@ def _forest(summary: Summary) -> DrawnFigure | None:
             axes.tick_params(axis="y", length=0, labelcolor=svg.INK)
             axes.grid(visible=False, axis="y")
             axes.set_xlabel(label)
-        stacked[0].set_title(_escape(title))
+        stacked[0].set_title(f"Paired differences from {_escape(summary.reference or '')}")
         spoken = "; ".join(
             f"{method.name}, {label}: {_spoken(method.quantities[quantity].effect)}"
             for quantity, label in panels
@@ -182,9 +181,21 @@ def _forest(summary: Summary) -> DrawnFigure | None:
         text = svg.to_inline_svg(figure, name, title, f"{title}, mean and 95 % interval. {spoken}.")
     caption = (
         "Mean paired difference and its 95 % interval; right of zero is better. A bar that crosses "
-        "the zero line shows no difference; a hollow mark has no interval."
+        "the zero line shows no difference; an arrow goes on; a hollow mark has no interval."
     )
     return DrawnFigure(name, caption, text)
+
+
+def _spread_out_small(axes: Axes) -> None:
+    """Use a logarithmic scale where late differences would vanish on a linear one."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    lowest, highest = axes.dataLim.intervaly
+    if lowest > 0 and highest / lowest > 4:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _interval(axes: Axes, row: int, effect: Estimate, index: int) -> None:
@@ -192,9 +203,15 @@ def _interval(axes: Axes, row: int, effect: Estimate, index: int) -> None:
     marker = _MARKERS[index % len(_MARKERS)]
     filled = effect.low is not None and effect.high is not None
     if effect.low is not None and effect.high is not None:
-        axes.plot([effect.low * 100, effect.high * 100], [row, row], color=colour, linewidth=2.5)
+        ends = [effect.low * 100, effect.high * 100]
+        shown = [min(max(end, -_FAR), _FAR) for end in ends]
+        axes.plot(shown, [row, row], color=colour, linewidth=2.5)
+        for end, mark in zip(ends, ("<", ">"), strict=True):
+            if abs(end) > _FAR:
+                edge = math.copysign(_FAR, end)
+                axes.plot([edge], [row], color=colour, marker=mark, markersize=6)
     axes.plot(
-        [effect.mean * 100],
+        [min(max(effect.mean * 100, -_FAR), _FAR)],
         [row],
         color=colour,
         marker=marker,
@@ -254,13 +271,16 @@ def _legend(figure: Figure, axes: Axes) -> None:
 def _spoken(effect: Estimate | None) -> str:
     if effect is None:
         return "not compared"
-    mean = plain(effect.mean * 100, 2)
     if effect.low is None or effect.high is None:
-        return f"{mean}, no interval"
-    return f"{mean}, from {plain(effect.low * 100, 2)} to {plain(effect.high * 100, 2)}"
+        return f"{percent(effect.mean)}, no interval"
+    return f"{percent(effect.mean)}, from {percent(effect.low)} to {percent(effect.high)}"
 
 
 def _escape(text: str) -> str:
-    """``text`` without meaning for matplotlib: no formulas, no hidden labels."""
+    """``text`` short enough for a figure and without meaning for matplotlib.
+
+    A "$" would begin a formula, and a leading "_" would hide the label.
+    """
+    text = text if len(text) <= _LABEL else f"{text[: _LABEL - 1]}…"
     shown = svg.printable(text).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from slimgrad.experiments.report.cells import plain, signed, unit_of
+from slimgrad.experiments.report.cells import percent, plain, signed, unit_of
 from slimgrad.experiments.statistics import Estimate, Verdict
 from slimgrad.experiments.summary import QUANTITIES, MethodSummary, QuantitySummary, Summary
 
@@ -227,7 +227,7 @@ def _has_interval(method: MethodSummary) -> bool:
 
 
 def _percent(share: float) -> str:
-    return f"{plain(share * 100, 1)}\u00a0%"  # a number and its unit stay on one line
+    return f"{percent(share)}\u00a0%"  # a number and its unit stay on one line
 
 
 def _join(names: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -11,10 +12,10 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from slimgrad.experiments.report.cells import Cell, Table, table_of
+from slimgrad.experiments.report.cells import Cell, Row, Table, table_of
 from slimgrad.experiments.summary import Summary
 
-# Names longer than this are broken after each "+", so that the table fits 80 columns.
+# Longer names are broken, first after each "+", so that the table fits 80 columns.
 _NAME_WIDTH = 13
 _STYLES = {"better": "green", "worse": "red", "no difference shown": "", None: ""}
 
@@ -45,14 +46,21 @@ def plain_table(summary: Summary) -> str:
 
 def _grid(table: Table, gap: int = 2) -> RichTable:
     grid = RichTable(box=box.SIMPLE_HEAD, show_lines=True, show_edge=False, padding=0)
-    grid.add_column("method", no_wrap=True)
+    names = [_name(row) for row in table.rows]
+    longest = max(len(line) for name in names for line in name.plain.split("\n"))
+    grid.add_column("method", width=min(longest, _NAME_WIDTH), overflow="fold")
     for heading in table.headings:
         grid.add_column(heading, justify="right", width=_column_width(table, heading) + gap)
-    for row in table.rows:
-        label = row.method if len(row.method) <= _NAME_WIDTH else row.method.replace("+", "+\n")
-        name = Text(label, style="bold").append(f"\n{row.seeds}", style="not bold dim")
+    for row, name in zip(table.rows, names, strict=True):
         grid.add_row(name, *(_cell(cell) for cell in row.cells))
     return grid
+
+
+def _name(row: Row) -> Text:
+    label = row.method
+    if len(label) > _NAME_WIDTH:
+        label = re.sub(r"\+\s*", "+\n", label)
+    return Text(label, style="bold").append(f"\n{row.seeds}", style="not bold dim")
 
 
 def _column_width(table: Table, heading: str) -> int:

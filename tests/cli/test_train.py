@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_records as samples
+
+from slimgrad.cli.train import TrainOptions, settings_of
+
+Command = Callable[..., Any]
+
+
+def test_a_run(slimgrad_command: Command, engine: Any) -> None:
+    outcome = slimgrad_command("train", "--data", "digits", "--out", "first")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[-1] == f"records: {Path('first', 'records.jsonl')}"
+    assert "[1/1] topone, seed 1: finished" in outcome.out
+
+
+def test_json_is_all_there_is_on_stdout(slimgrad_command: Command, engine: Any) -> None:
+    outcome = slimgrad_command("train", "--out", "first", "--json")
+    tree = json.loads(outcome.out)
+    assert tree["out"] == "first"
+    assert tree["result"]["method"] == "topone"
+    assert "finished" in outcome.err
+
+
+def test_numbers_that_json_cannot_hold_become_null(slimgrad_command: Command, engine: Any) -> None:
+    engine.records = samples.records(("topone",), (1,))
+    engine.records[-1]["final_accuracy"] = float("nan")
+    outcome = slimgrad_command("train", "--out", "first", "--json")
+    tree = json.loads(outcome.out, parse_constant=pytest.fail)
+    assert tree["result"]["final_accuracy"] is None
+    assert tree["result"]["steps"] == 300
+
+
+def test_a_run_without_a_result_is_an_error(slimgrad_command: Command, engine: Any) -> None:
+    engine.records = [samples.session(("topone",), (1,))]
+    outcome = slimgrad_command("train", "--out", "first")
+    assert outcome.code == 2
+    assert "ended without a result; its records are in first" in outcome.err
+
+
+def test_other_ranks_of_a_launch_print_nothing(
+    slimgrad_command: Command, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("first").mkdir()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    outcome = slimgrad_command("train", "--out", "first")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+def test_every_option_reaches_the_configuration(slimgrad_command: Command, engine: Any) -> None:
+    outcome = slimgrad_command(
+        *("train", "--data", "folders", "--data-dir", "images", "--model", "resnet20"),
+        *("--epochs", "2", "--batch-size", "64", "--lr", "0.05", "--estimator", "topone"),
+        *("--scale", "0.5", "--schedule", "every_nth_layer:n=4,start=2", "--quantizer", "nuqsgd"),
+        *("--bits", "4", "--bucket-size", "256", "--codec", "fixed", "--workers", "2"),
+        *("--seed", "7", "--out", "first", "--checkpoint-every", "50", "--resume"),
+    )
+    assert outcome.code == 0
+    assert engine.configs[0].settings == {
+        "data": {"name": "folders", "path": Path("images")},
+        "model": "resnet20",
+        "epochs": 2,
+        "batch_size": 64,
+        "optimizer": {"lr": 0.05},
+        "method": {
+            "name": "topone+nuqsgd",
+            "estimator": "topone:scale=0.5",
+            "schedule": "every_nth_layer:n=4,start=2",
+            "quantizer": "nuqsgd:bits=4,bucket_size=256",
+            "codec": "fixed",
+        },
+        "workers": 2,
+        "seed": 7,
+        "out": Path("first"),
+        "checkpoint_every": 50,
+        "resume": True,
+    }
+
+
+def test_nothing_given_is_nothing_set() -> None:
+    assert settings_of(TrainOptions()) == {}
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'epochs = 9\nseed = 5\ndata = "digits"\n'
+        '[method]\nname = "mine"\nestimator = "topone"\n'
+        '[method.quantizer]\nname = "nuqsgd"\nbits = 8\n'
+        '[optimizer]\nname = "adam"\nlr = 1.0\n'
+    )
+    settings = settings_of(TrainOptions(config=file, epochs=1, lr=0.5, bits=4))
+    assert (settings["epochs"], settings["seed"], settings["data"]) == (1, 5, "digits")
+    assert settings["optimizer"] == {"name": "adam", "lr": 0.5}
+    quantizer = {"name": "nuqsgd", "bits": 4}
+    assert settings["method"] == {"name": "mine", "estimator": "topone", "quantizer": quantizer}
+    renamed = settings_of(TrainOptions(config=file, quantizer="none"))
+    assert renamed["method"] == {"name": "topone", "estimator": "topone"}
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [("--bits", "quantizer"), ("--bucket-size", "quantizer"), ("--scale", "estimator")],
+)
+def test_a_setting_without_its_part_is_refused(
+    slimgrad_command: Command, engine: Any, option: str, part: str
+) -> None:
+    outcome = slimgrad_command("train", option, "4", "--out", "first")
+    assert outcome.code == 2
+    assert outcome.err == f"slimgrad: {option} is a setting of the {part}: name one with --{part}\n"
+    assert not Path("first").exists()
+
+
+def test_a_run_without_method_options_is_exact() -> None:
+    assert settings_of(TrainOptions(estimator="exact"))["method"]["name"] == "exact"
