@@ -13,7 +13,6 @@ from slimgrad.core.registry import unknown_name_message
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import CompareConfig
-
     from slimgrad.experiments.summary import Summary
 
 

@@ -15,7 +15,6 @@ from slimgrad.core.errors import ConfigError, WorkerError
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import TrainConfig
-
     from slimgrad.experiments.runs import Record
 
 

@@ -35,7 +35,8 @@ def stream_key(seed: int, step: int, name: str, rank: int = 0) -> int:
         head = _PACK.pack(seed, step, rank)
     except struct.error:
         raise ConfigError(
-            f"seed, step and rank must be integers of at most 63 bits, got {seed!r}, {step!r}, {rank!r}"
+            "seed, step and rank must be integers of at most 63 bits, "
+            f"got {seed!r}, {step!r}, {rank!r}"
         ) from None
     digest = hashlib.blake2b(head + name.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

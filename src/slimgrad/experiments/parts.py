@@ -13,9 +13,8 @@ from slimgrad.core.registry import Registry, unknown_name_message
 from slimgrad.experiments.settings import Settings
 
 if TYPE_CHECKING:
-    from slimgrad.approx.schedules import Schedule
-
     from slimgrad.approx.estimators.base import GradientEstimator
+    from slimgrad.approx.schedules import Schedule
     from slimgrad.comm.quantizers.base import Quantizer
 
 
