@@ -57,7 +57,7 @@ def test_a_method_without_any_result_shows_in_the_exit_code(
     engine.records += samples.run_records("exact", 1)
     outcome = slimgrad_command("compare", "--recipe", "digits", "--out", "demo")
     assert outcome.code == 1
-    assert "Incomplete: topone, seed 1: never started." in outcome.out
+    assert "Attention: topone, seed 1: never started." in outcome.out
 
 
 def test_json_is_all_there_is_on_stdout(slimgrad_command: Command, engine: Any) -> None:

@@ -37,6 +37,16 @@ def test_numbers_that_json_cannot_hold_become_null(slimgrad_command: Command, en
     assert tree["result"]["steps"] == 300
 
 
+def test_a_run_that_diverged_says_so(slimgrad_command: Command, engine: Any) -> None:
+    engine.records = samples.records(("topone",), (1,))
+    next(r for r in engine.records if r["kind"] == "epoch")["train_loss"] = float("inf")
+    outcome = slimgrad_command("train", "--out", "first", "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)
+    assert "warning: the training loss became infinite" in outcome.err
+    assert "smaller --lr" in outcome.err
+
+
 def test_a_run_without_a_result_is_an_error(slimgrad_command: Command, engine: Any) -> None:
     engine.records = [samples.session(("topone",), (1,))]
     outcome = slimgrad_command("train", "--out", "first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +12,11 @@ from cyclopts import Parameter
 from slimgrad.cli.options import given, named, part_name, read_toml, with_settings
 from slimgrad.cli.outfolder import RECORDS, is_main_process, own_folder
 from slimgrad.cli.output import FLAG, print_json, progress
-from slimgrad.core.errors import ConfigError, WorkerError
+from slimgrad.core.errors import ConfigError, SlimgradWarning, WorkerError
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import TrainConfig
-    from slimgrad.experiments.runs import Record
+    from slimgrad.experiments.runs import Record, Run
 
 
 @Parameter(name="*")
@@ -88,7 +89,10 @@ def train(
             training.train(settings)
         if not is_main_process():
             return 0
-        result = _result(records)
+        run, result = _finished_run(records)
+    if run.diverged:
+        text = "the training loss became infinite or not a number; a smaller --lr may help"
+        warnings.warn(text, SlimgradWarning, stacklevel=2)
     if json:
         print_json({"out": str(settings.out), "result": _finite(result)})
     else:
@@ -161,13 +165,12 @@ def _method_name(method: dict[str, Any]) -> str:
     return "+".join(name for name in names if name != "exact") or "exact"
 
 
-def _result(records: Path) -> Record:
+def _finished_run(records: Path) -> tuple[Run, Record]:
     from slimgrad.experiments.runs import collect, read_records
 
-    runs = collect(read_records(records)).runs.values()
-    for run in runs:
+    for run in collect(read_records(records)).runs.values():
         if run.result is not None:
-            return run.result
+            return run, run.result
     raise WorkerError(f"the run ended without a result; its records are in {records}")
 
 

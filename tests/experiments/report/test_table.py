@@ -78,7 +78,7 @@ def test_incomplete_runs_are_noted() -> None:
     records = samples.records(("exact", "topone"), (1, 2))
     records = [r for r in records if (r.get("method"), r.get("seed")) != ("topone", 2)]
     text = plain_table(summarize_records(records))
-    assert "Incomplete: topone, seed 2: never started." in text
+    assert "Attention: topone, seed 2: never started." in text
     assert "1 of 2 seeds" in text
 
 

@@ -213,6 +213,6 @@ def _notes(summary: Summary) -> list[str]:
     if len(summary.seeds) == 1:
         notes.append("One seed gives no interval: nothing is concluded from this comparison.")
     notes += [
-        f"Incomplete: {run.method}, seed {run.seed}: {run.reason}." for run in summary.incomplete
+        f"Attention: {run.method}, seed {run.seed}: {run.reason}." for run in summary.incomplete
     ]
     return notes
