@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+from torch.distributed.launcher import api
 
 from slimgrad.core.errors import ConfigError, WorkerError
 from slimgrad.experiments import checkpoint
@@ -191,6 +193,25 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     assert resumed.results[0]["parameters_sha256"] == whole
     assert 4 < resumed.results[0]["bits_per_component"] < 8
     assert 0 < resumed.results[0]["saved_macs_share"] < 1
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "code"),
+    [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)],
+)
+def test_a_signal_to_the_launcher_ends_it_the_usual_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number, error, code
+):
+    def stopped(config, entrypoint):
+        def start(*arguments):
+            raise SignalException("stopped", number)
+
+        return start
+
+    monkeypatch.setattr(api, "elastic_launch", stopped)
+    with pytest.raises(error) as caught:
+        launch(tmp_path / "plan.json", 2, 1, tmp_path / "logs")
+    assert getattr(caught.value, "code", None) == code
 
 
 def test_an_exception_in_the_workers_is_told_in_one_line(

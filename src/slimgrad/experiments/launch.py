@@ -96,9 +96,12 @@ def launch(plan_path: Path, workers: int, threads: int, logs: Path) -> None:
         logs_specs=WorkerLogs(logs),
     )
     environment = {"OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
-    if sys.platform == "linux":
-        environment["GLOO_SOCKET_IFNAME"] = "lo"
-    with _environment(environment), _signals_kept(), _launcher_log(logs / "launcher.log"):
+    with (
+        loopback_only(),
+        _environment(environment),
+        _signals_kept(),
+        _launcher_log(logs / "launcher.log"),
+    ):
         try:
             elastic_launch(config, sys.executable)("-m", WORKER_MODULE, str(plan_path.resolve()))
         except ChildFailedError as error:
@@ -158,6 +161,13 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def loopback_only() -> Iterator[None]:
+    """Let gloo, in this process and those it starts, use the loopback interface and no other."""
+    with _environment({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}):
+        yield
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from slimgrad.experiments.data.cache import read_cache
 from slimgrad.experiments.group import Group
+from slimgrad.experiments.launch import loopback_only
 from slimgrad.experiments.loop import Run
 from slimgrad.experiments.plan import Plan
 from slimgrad.experiments.records import RecordWriter
@@ -50,7 +51,8 @@ def limited_threads(threads: int) -> Iterator[None]:
 def run_here(plan: Plan) -> None:
     """Do all runs of ``plan`` in this process, as the only worker."""
     store = dist.HashStore()  # pyright: ignore[reportPrivateImportUsage]
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    with loopback_only():
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         with limited_threads(plan.threads):
             execute(plan, Group(0, 1))

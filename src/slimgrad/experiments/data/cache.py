@@ -49,8 +49,8 @@ def cached(
 def _fingerprint(name: str, files: list[Path]) -> str:
     digest = hashlib.sha256(f"{_LAYOUT}:{name}".encode())
     for file in files:
-        facts = file.stat()
-        digest.update(f"\n{file.resolve()}\t{facts.st_size}\t{facts.st_mtime_ns}".encode())
+        facts = os.stat(file)
+        digest.update(f"\n{os.path.abspath(file)}\t{facts.st_size}\t{facts.st_mtime_ns}".encode())
     return digest.hexdigest()[:20]
 
 

@@ -41,15 +41,16 @@ class Folders(DatasetReader):
         for split in ("train", "test"):
             if not (path / split).is_dir():
                 raise DataError(f"the folder {path / split} is missing: {_LAYOUT}")
+            # Texts, not paths, while there may be a hundred thousand of them.
             images = [
-                Path(folder) / name
+                os.path.join(folder, name)
                 for folder, _, names in os.walk(path / split)
                 for name in names
-                if Path(name).suffix.lower() in _SUFFIXES
+                if os.path.splitext(name)[1].lower() in _SUFFIXES
             ]
             if not images:
                 raise DataError(f"the folder {path / split} holds no images: {_LAYOUT}")
-            found += sorted(images)
+            found += map(Path, sorted(images))
         return found
 
     def read(self, path: Path | None) -> ImageDataset:
