@@ -81,7 +81,9 @@ def native_module() -> ModuleType | None:
 @functools.cache
 def _warn_once(reason: str) -> None:
     warnings.warn(
-        f"{reason}; plain torch is used instead, which is much slower", FallbackWarning, stacklevel=3
+        f"{reason}; plain torch is used instead, which is much slower",
+        FallbackWarning,
+        stacklevel=3,
     )
 
 
