@@ -32,12 +32,20 @@ SLIMGRAD_INLINE void for_rows(const float* x, int64_t n, Step step) {
   }
 }
 
+template <int kWidth>
+SLIMGRAD_INLINE void fold(float* p) {
+#pragma GCC unroll 8
+  for (int k = 0; k < kWidth; ++k) p[k] += p[k + kWidth];
+}
+
 // p[k] += p[k + 8], then 4, 2, 1.
 SLIMGRAD_INLINE float tree_sum(Floats v) {
   alignas(64) float p[16];
   store(p, v);
-  for (int width = 8; width >= 1; width /= 2)
-    for (int k = 0; k < width; ++k) p[k] += p[k + width];
+  fold<8>(p);
+  fold<4>(p);
+  fold<2>(p);
+  fold<1>(p);
   return p[0];
 }
 

@@ -12,10 +12,12 @@ namespace {
 
 constexpr int64_t kTile = 4096;         // components whose norms are taken before they are rounded
 constexpr int64_t kLargestTile = 65536;  // above this a tile would leave the cache in between
-constexpr int64_t kPrefetch = 8192;     // components ahead, hides what the norm pass waits for
+constexpr int64_t kPrefetch = 16384;     // components ahead: the norm pass of a later tile finds them
 
 // What turns a component into a fraction of its bucket's norm. No bit of it is kept (the fraction
-// is zero) where the norm is zero or not a number.
+// is zero) where the norm is zero or not a number. No fraction exceeds 1: rounding is monotonic and
+// the rounded root of a rounded square is the number itself, so a norm is never below a component;
+// and a product of at most 1 + 2^-24, which is what the rounded inverse can give, rounds to 1.
 struct Fraction {
   uint32_t keep;
   float pre, inverse;
@@ -33,7 +35,7 @@ class SharedFraction {
   explicit SLIMGRAD_INLINE SharedFraction(const Fraction& f)
       : keep_(all_words(f.keep)), inverse_(all_floats(f.inverse)) {}
   SLIMGRAD_INLINE Floats operator()(Words bits, int) const {
-    return smaller(as_floats(bits & keep_) * inverse_, all_floats(1.0f));
+    return as_floats(bits & keep_) * inverse_;
   }
 
  private:
@@ -59,23 +61,14 @@ class SpreadFraction {
     for (int64_t i = end - first; i < kBlock; ++i) keep_[i] = 0, pre_[i] = inverse_[i] = 0.0f;
   }
   SLIMGRAD_INLINE Floats operator()(Words bits, int i) const {
-    const Floats scaled = as_floats(bits & load_words(keep_ + i)) * load_floats(pre_ + i);
-    return smaller(scaled * load_floats(inverse_ + i), all_floats(1.0f));
+    return as_floats(bits & load_words(keep_ + i)) * load_floats(pre_ + i) *
+           load_floats(inverse_ + i);
   }
 
  private:
   alignas(64) uint32_t keep_[kBlock];
   alignas(64) float pre_[kBlock], inverse_[kBlock];
 };
-
-// Sign above magnitude. A negative zero is left where clear_negative_zeros can undo it later.
-template <int Bits>
-SLIMGRAD_INLINE Words symbol_of(Words magnitude, Words component_bits) {
-  const Words sign = all_words(1u << (Bits - 1));
-  const Words symbol = masked_or(component_bits >> (32 - Bits), sign, magnitude);
-  if constexpr (Planes<Bits>::kCount == 1) return symbol;
-  return select(nonzero(magnitude), symbol, Words{});
-}
 
 // Of a dword full of symbols. Adding all ones to a magnitude carries into its sign bit unless the
 // magnitude is zero.
@@ -87,14 +80,30 @@ SLIMGRAD_INLINE Words clear_negative_zeros(Words symbols) {
 }
 
 // Collects the symbols of 128 components and writes each plane's dwords once they are full.
-template <int Bits>
+// Magnitudes arrive Shift bits up, above bits to be dropped; signs are those of the components.
+template <int Bits, int Shift>
 class PlaneWriter {
  public:
   static constexpr int kPlanes = Planes<Bits>::kCount;
-  SLIMGRAD_INLINE void put(Words symbol, int slot) {
-    put_plane<0>(symbol, slot);
-    if constexpr (kPlanes > 1) put_plane<1>(symbol, slot);
-    if constexpr (kPlanes > 2) put_plane<2>(symbol, slot);
+  template <int Slot>
+  SLIMGRAD_INLINE void put(Words magnitude, Words component) {
+    if constexpr (kPlanes == 1) {
+      constexpr int place = Slot * Bits % 32;
+      constexpr uint32_t ones = (1u << (Bits - 1)) - 1;
+      Words& dword = Slot * Bits < 32 ? piece_[0] : upper_;
+      if (place == 0) dword = Words{};
+      dword = masked_or(moved<Shift, place>(magnitude), all_words(ones << place), dword);
+      dword = masked_or(moved<31, place + Bits - 1>(component),
+                        all_words(1u << (place + Bits - 1)), dword);
+    } else {
+      const Words j = (magnitude >> Shift) & all_words((1u << (Bits - 1)) - 1);
+      const Words signed_j =
+          masked_or(component >> (32 - Bits), all_words(1u << (Bits - 1)), j);
+      const Words symbol = select(nonzero(j), signed_j, Words{});
+      put_plane<0, Slot>(symbol);
+      put_plane<1, Slot>(symbol);
+      if constexpr (kPlanes > 2) put_plane<2, Slot>(symbol);
+    }
   }
   SLIMGRAD_INLINE void flush(uint8_t* out, int part) {
     flush_plane<0>(out, part);
@@ -103,14 +112,14 @@ class PlaneWriter {
   }
 
  private:
-  template <int P>
-  SLIMGRAD_INLINE void put_plane(Words symbol, int slot) {
+  template <int P, int Slot>
+  SLIMGRAD_INLINE void put_plane(Words symbol) {
     constexpr int w = Planes<Bits>::width(P), low = Planes<Bits>::low(P);
+    constexpr int place = Slot * w % 32;
+    static_assert(w < 8, "a plane of 8 bits has no other beside it");
     Words bits = symbol >> low;
     if constexpr (low + w < Bits) bits = bits & all_words((1u << w) - 1);
-    Words& dword = slot * w < 32 ? piece_[P] : upper_;
-    const int shift = slot * w % 32;
-    dword = shift == 0 ? bits : dword | (bits << shift);
+    piece_[P] = place == 0 ? bits : piece_[P] | (bits << place);
   }
   template <int P>
   SLIMGRAD_INLINE void flush_plane(uint8_t* out, int part) {
@@ -135,25 +144,45 @@ class PlaneWriter {
 };
 
 template <int Bits, typename GridType, typename FractionType>
-SLIMGRAD_INLINE void quantize_block(const float* x, const GridType& grid,
-                                    const FractionType& fraction, RandomWords random,
-                                    uint8_t* out) {
-  PlaneWriter<Bits> writer;
-  for (int part = 0; part < 4; ++part) {
-#pragma GCC unroll 4
-    for (int pair = 0; pair < 4; ++pair) {
-      const int i = part * 128 + pair * 32;
-      prefetch(x, i + kPrefetch);
-      prefetch(x, i + kPrefetch + 16);
-      const Words mixed = random.next();
-      const Words first = as_words(load_floats(x + i)), second = as_words(load_floats(x + i + 16));
-      const Words low = grid.template round<0>(fraction(first, i), mixed);
-      const Words high = grid.template round<1>(fraction(second, i + 16), mixed);
-      writer.put(symbol_of<Bits>(low, first), 2 * pair);
-      writer.put(symbol_of<Bits>(high, second), 2 * pair + 1);
+class BlockQuantizer {
+ public:
+  SLIMGRAD_INLINE BlockQuantizer(const float* x, const GridType& grid, const FractionType& fraction,
+                                 const RandomWords& random)
+      : x_(x), grid_(grid), fraction_(fraction), random_(random) {}
+  SLIMGRAD_INLINE void run(uint8_t* out) {
+    for (int part = 0; part < 4; ++part) {
+      pair<0>(part);
+      pair<1>(part);
+      pair<2>(part);
+      pair<3>(part);
+      writer_.flush(out, part);
     }
-    writer.flush(out, part);
   }
+
+ private:
+  template <int Pair>
+  SLIMGRAD_INLINE void pair(int part) {
+    const int i = part * 128 + Pair * 32;
+    prefetch(x_, i + kPrefetch);
+    prefetch(x_, i + kPrefetch + 16);
+    const Words random = random_.next();
+    const Words a = as_words(load_floats(x_ + i)), b = as_words(load_floats(x_ + i + 16));
+    writer_.template put<2 * Pair>(grid_.template round<0>(fraction_(a, i), random), a);
+    writer_.template put<2 * Pair + 1>(grid_.template round<1>(fraction_(b, i + 16), random), b);
+  }
+
+  const float* x_;
+  const GridType& grid_;
+  const FractionType& fraction_;
+  RandomWords random_;
+  PlaneWriter<Bits, GridType::kShift> writer_;
+};
+
+template <int Bits, typename GridType, typename FractionType>
+SLIMGRAD_INLINE void quantize_block(const float* x, const GridType& grid,
+                                    const FractionType& fraction, const RandomWords& random,
+                                    uint8_t* out) {
+  BlockQuantizer<Bits, GridType, FractionType>(x, grid, fraction, random).run(out);
 }
 
 // Rounds and packs components [first, last) of whole blocks, or up to the end of the vector.

@@ -1,4 +1,6 @@
 // Random bits of a component, and unbiased rounding of a fraction in [0, 1] to a level index.
+//
+// A grid's round() leaves the index kShift bits up, above bits that its caller masks off.
 #pragma once
 #include "quantize.h"
 #include "simd.h"
@@ -51,6 +53,7 @@ class RandomWords {
 // Levels j / m: one addition of random bits below a fixed point.
 class UniformGrid {
  public:
+  static constexpr int kShift = 16;
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
       : steps_(all_floats(static_cast<float>(args.magnitudes) * 65536.0f)) {}
   template <int Half>
@@ -58,9 +61,7 @@ class UniformGrid {
     // Adding 2^23 leaves the nearest integer below the exponent, which the other addend takes off.
     const Words fixed = as_words(fraction * steps_ + all_floats(0x1p23f));
     const Words base = all_words(0u - 0x4B000000u);
-    const Words below =
-        Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base;
-    return (fixed + below) >> 16;
+    return fixed + (Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base);
   }
 
  private:
@@ -73,6 +74,7 @@ class UniformGrid {
 // above the random ones.
 class ExponentialGrid {
  public:
+  static constexpr int kShift = 23;
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
       : smallest_(all_floats(args.levels[1])),
         base_(all_words(64u - (static_cast<uint32_t>(128 - args.magnitudes) << 23))) {}
@@ -80,7 +82,7 @@ class ExponentialGrid {
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
     const Floats shifted = fraction + larger(fraction, smallest_);
     const Words placed = Half == 0 ? random << 7 : random >> 9;
-    return (as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_)) >> 23;
+    return as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_);
   }
 
  private:
@@ -92,6 +94,7 @@ class ExponentialGrid {
 template <int Bits>
 class TableGrid {
  public:
+  static constexpr int kShift = 0;
   static constexpr int kSize = 1 << (Bits - 1);
   struct Memory {
     float below[kSize];         // levels but the last, then infinity

@@ -82,7 +82,13 @@ SLIMGRAD_INLINE FloatLeaf select(MaskLeaf m, FloatLeaf a, FloatLeaf b) { return 
 SLIMGRAD_INLINE WordLeaf select(MaskLeaf m, WordLeaf a, WordLeaf b) { return m ? a : b; }
 // Of words below 2^31.
 SLIMGRAD_INLINE WordLeaf larger(WordLeaf a, WordLeaf b) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return (WordLeaf)_mm512_maskz_max_epi32(kAllLanes, (__m512i)a, (__m512i)b);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return (WordLeaf)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
   return (MaskLeaf)((MaskLeaf)a > (MaskLeaf)b) ? a : b;
+#endif
 }
 // Of words below 2^31.
 SLIMGRAD_INLINE FloatLeaf to_floats(WordLeaf a) {
@@ -107,18 +113,6 @@ SLIMGRAD_INLINE FloatLeaf larger(FloatLeaf a, FloatLeaf b) {
   return a > b ? a : b;
 #endif
 }
-SLIMGRAD_INLINE FloatLeaf smaller(FloatLeaf a, FloatLeaf b) {
-#if defined(SLIMGRAD_ISA_avx512)
-  return _mm512_maskz_min_ps(kAllLanes, a, b);
-#elif defined(SLIMGRAD_ISA_avx2)
-  return _mm256_min_ps(a, b);
-#elif defined(__SSE2__)
-  return _mm_min_ps(a, b);
-#else
-  return a < b ? a : b;
-#endif
-}
-
 template <typename T>
 SLIMGRAD_INLINE auto as_words(Pair<T> a) -> Pair<decltype(as_words(a.low))> {
   return {as_words(a.low), as_words(a.high)};
@@ -148,16 +142,20 @@ SLIMGRAD_INLINE Pair<T> larger(Pair<T> a, Pair<T> b) {
   return {larger(a.low, b.low), larger(a.high, b.high)};
 }
 template <typename T>
-SLIMGRAD_INLINE Pair<T> smaller(Pair<T> a, Pair<T> b) {
-  return {smaller(a.low, b.low), smaller(a.high, b.high)};
-}
-template <typename T>
 SLIMGRAD_INLINE Pair<T> masked_or(Pair<T> a, Pair<T> mask, Pair<T> b) {
   return {masked_or(a.low, mask.low, b.low), masked_or(a.high, mask.high, b.high)};
 }
 template <typename M, typename T>
 SLIMGRAD_INLINE Pair<T> select(Pair<M> m, Pair<T> a, Pair<T> b) {
   return {select(m.low, a.low, b.low), select(m.high, a.high, b.high)};
+}
+
+// Moves bit `from` of every lane to bit `to`.
+template <int From, int To, typename V>
+SLIMGRAD_INLINE V moved(V a) {
+  if constexpr (From > To) return a >> (From - To);
+  if constexpr (From < To) return a << (To - From);
+  return a;
 }
 
 template <typename V>
@@ -203,12 +201,15 @@ SLIMGRAD_INLINE Floats all_floats(float x) { return Lanes<Floats>::all(x); }
 SLIMGRAD_INLINE Words all_words(uint32_t x) { return Lanes<Words>::all(x); }
 
 // Hints only: the address may lie beyond the array, so no pointer is formed from it.
+SLIMGRAD_INLINE const void* address_ahead(const float* from, int64_t components) {
+  return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * components);
+}
+// Into the second-level cache: what lies in the first is still to be used.
 SLIMGRAD_INLINE void prefetch(const float* from, int64_t ahead) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * ahead));
+  __builtin_prefetch(address_ahead(from, ahead), 0, 2);
 }
 SLIMGRAD_INLINE void prefetch_to_write(const float* from, int64_t ahead) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * ahead),
-                     1);
+  __builtin_prefetch(address_ahead(from, ahead), 1);
 }
 
 // A table of Size floats, Size a power of two, indexed lane by lane. Bits of the index above

@@ -44,7 +44,7 @@ def quantize(
     """Scales (float32, one a bucket) and packed symbols (uint8) of a flat float32 ``vector``."""
     n = len(vector)
     scales = bucket_scales(vector, norm=norm, bucket_size=bucket_size)
-    fractions = _fractions(vector, scales.repeat_interleave(bucket_size)[:n])
+    fractions = _fractions(vector, _spread(scales, n, bucket_size))
     magnitudes = round_to_levels(fractions, random_bits(n, key), levels=levels, grid=grid)
     negative = torch.signbit(vector) & (magnitudes > 0)
     symbols = magnitudes + (negative.long() << (bits - 1))
@@ -62,7 +62,7 @@ def dequantize(
 ) -> torch.Tensor:
     """The float32 vector (n,) the symbols stand for: scale times signed level."""
     values = signed_levels(levels, bits)[unpack_symbols(packed, n, bits).long()]
-    return scales.repeat_interleave(bucket_size)[:n] * values
+    return _spread(scales, n, bucket_size) * values
 
 
 def dequantize_add_(
@@ -128,6 +128,11 @@ def round_to_levels(
     below = torch.bucketize(fractions, levels[1:-1].contiguous(), right=True)
     chance = (fractions - levels[below]) * inverse_gaps[below]
     return below + (random.to(torch.float32) + 0.5 < chance * 65536.0).long()
+
+
+def _spread(scales: torch.Tensor, n: int, bucket_size: int) -> torch.Tensor:
+    """The scale of each component's bucket, (n,)."""
+    return scales[torch.arange(n) // bucket_size]
 
 
 def _fractions(vector: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
