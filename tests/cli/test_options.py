@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from slimgrad.cli.options import named, parse_seeds, read_toml, with_settings
+from slimgrad.cli.options import named, parse_seeds, with_settings
 from slimgrad.core.errors import ConfigError
 
 
@@ -44,18 +42,3 @@ def test_another_name_drops_the_settings_of_the_old_one() -> None:
     assert named(settings, "data", "digits") == {"data": {"name": "digits"}}
     assert named(settings, "data", "cifar10", path="d.tar")["data"]["path"] == "d.tar"
     assert named({}, "data", None, path=None) == {}
-
-
-def test_toml(tmp_path: Path) -> None:
-    path = tmp_path / "run.toml"
-    assert read_toml(None) == {}
-    path.write_text("epochs = 3")
-    assert read_toml(path) == {"epochs": 3}
-    path.write_text("epochs =")
-    with pytest.raises(ConfigError, match=r"run\.toml is no valid TOML"):
-        read_toml(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="cannot read the configuration"):
-        read_toml(path)
-    with pytest.raises(ConfigError, match=r"absent\.toml: No such file"):
-        read_toml(tmp_path / "absent.toml")

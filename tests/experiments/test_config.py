@@ -17,6 +17,7 @@ from slimgrad.experiments.config import (
     to_toml,
 )
 from slimgrad.experiments.parts import PartConfig
+from slimgrad.experiments.toml import read_toml
 
 
 @pytest.mark.parametrize(
@@ -153,3 +154,17 @@ def test_recipes_name_known_settings():
 def test_an_unknown_recipe_gets_the_nearest_name():
     with pytest.raises(ConfigError, match=r"unknown recipe 'digit': did you mean 'digits'\?"):
         recipe_path("digit")
+
+
+def test_toml(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("epochs = 3")
+    assert read_toml(path) == {"epochs": 3}
+    path.write_text("epochs =")
+    with pytest.raises(ConfigError, match=r"run\.toml is no valid TOML"):
+        read_toml(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot read the configuration"):
+        read_toml(path)
+    with pytest.raises(ConfigError, match=r"absent\.toml: No such file"):
+        read_toml(tmp_path / "absent.toml")

@@ -12,11 +12,11 @@ from slimgrad.experiments.records import RecordWriter, keep_records, read_record
 def test_each_record_is_readable_as_soon_as_it_is_written(tmp_path: Path):
     file = tmp_path / "new" / "records.jsonl"
     writer = RecordWriter(file)
-    writer.write("progress", step=1, loss=math.nan)
+    writer.write("note", step=1, loss=math.nan)
     (first,) = read_records(file)
-    assert (first["kind"], first["step"]) == ("progress", 1)
+    assert (first["kind"], first["step"]) == ("note", 1)
     assert math.isnan(first["loss"])
-    writer.write("progress", step=2)
+    writer.write("note", step=2)
     assert len(read_records(file)) == 2
     writer.close()
 
@@ -24,21 +24,21 @@ def test_each_record_is_readable_as_soon_as_it_is_written(tmp_path: Path):
 def test_writing_goes_on_after_what_is_there(tmp_path: Path):
     for step in (1, 2):
         writer = RecordWriter(tmp_path / "r")
-        writer.write("progress", step=step)
+        writer.write("note", step=step)
         writer.close()
     assert [record["step"] for record in read_records(tmp_path / "r")] == [1, 2]
 
 
-@pytest.mark.parametrize("cut", ["{", '{"kind": "progress", "step": 3}', "\udce9"])
+@pytest.mark.parametrize("cut", ["{", '{"kind": "note", "step": 3}', "\udce9"])
 def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str):
     file = tmp_path / "r"
-    file.write_text('{"kind": "progress", "step": 1}\n' + cut, errors="surrogateescape")
+    file.write_text('{"kind": "note", "step": 1}\n' + cut, errors="surrogateescape")
     assert [record["step"] for record in read_records(file)] == [1]
 
 
 def test_a_damaged_line_is_named(tmp_path: Path):
     (tmp_path / "r").write_text('{"kind": "a"}\n{"kind":\n{"kind": "b"}\n')
-    with pytest.raises(DataError, match="r, line 2 is no JSON record"):
+    with pytest.raises(DataError, match="r, line 2 is not a JSON record"):
         read_records(tmp_path / "r")
 
 

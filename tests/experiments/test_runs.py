@@ -7,7 +7,8 @@ import pytest
 import sample_records as samples
 
 from slimgrad.core.errors import DataError
-from slimgrad.experiments.runs import collect, finite, read_records
+from slimgrad.experiments.records import read_records
+from slimgrad.experiments.runs import collect, finite
 
 
 def test_records_survive_the_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from slimgrad.cli.options import given, named, parse_seeds, read_toml
+from slimgrad.cli.options import given, named, parse_seeds
 from slimgrad.cli.outfolder import RECORDS, is_main_process, own_folder, write_whole
 from slimgrad.cli.output import FLAG, console, print_json, progress
 from slimgrad.core.errors import ConfigError
@@ -89,8 +89,9 @@ def load_comparison(
     if (recipe is None) == (config is None):
         raise ConfigError("name the comparison: --recipe NAME for a built-in one, or --config FILE")
     from slimgrad.experiments import config as configuring
+    from slimgrad.experiments.toml import read_toml
 
-    path = configuring.recipe_path(recipe) if recipe is not None else config
+    path = configuring.recipe_path(recipe) if config is None else config
     base = named(read_toml(path), "data", None, path=data_dir)
     settings = configuring.CompareConfig(**{**base, **options})
     if methods is None:
@@ -120,8 +121,9 @@ def choose(names: list[str], wanted: str) -> set[str]:
 
 def write_results(records: Path) -> Summary:
     """Write summary.json and report.html beside the records; the summary."""
+    from slimgrad.experiments.records import read_records
     from slimgrad.experiments.report.html import report_html
-    from slimgrad.experiments.runs import collect, read_records
+    from slimgrad.experiments.runs import collect
     from slimgrad.experiments.summary import summarize, to_json
 
     comparison = collect(read_records(records))

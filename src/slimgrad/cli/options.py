@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from slimgrad.core.errors import ConfigError
 
 Settings = dict[str, Any]
-
-
-def read_toml(path: Path | None) -> Settings:
-    """The settings of a TOML file; none without a file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no TOML.
-    """
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"cannot read the configuration {path}: {reason}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}") from None
 
 
 def given(**options: Any) -> Settings:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from slimgrad.cli.options import given, named, part_name, read_toml, with_settings
+from slimgrad.cli.options import given, named, part_name, with_settings
 from slimgrad.cli.outfolder import RECORDS, is_main_process, own_folder
 from slimgrad.cli.output import FLAG, print_json, progress
 from slimgrad.core.errors import ConfigError, SlimgradWarning, WorkerError
 
 if TYPE_CHECKING:
     from slimgrad.experiments.config import TrainConfig
-    from slimgrad.experiments.runs import Record, Run
+    from slimgrad.experiments.records import Record
+    from slimgrad.experiments.runs import Run
 
 
 @Parameter(name="*")
@@ -116,7 +117,9 @@ def load_run(options: TrainOptions, *, resume: bool) -> TrainConfig:
 
 def settings_of(options: TrainOptions) -> dict[str, Any]:
     """The settings of the file with those of the command line over them."""
-    settings = read_toml(options.config)
+    from slimgrad.experiments.toml import read_toml
+
+    settings = read_toml(options.config) if options.config is not None else {}
     settings = named(settings, "data", options.data, path=options.data_dir)
     settings = named(settings, "optimizer", None, lr=options.lr)
     method = _method(dict(settings.get("method", {})), options)
@@ -166,7 +169,8 @@ def _method_name(method: dict[str, Any]) -> str:
 
 
 def _finished_run(records: Path) -> tuple[Run, Record]:
-    from slimgrad.experiments.runs import collect, read_records
+    from slimgrad.experiments.records import read_records
+    from slimgrad.experiments.runs import collect
 
     for run in collect(read_records(records)).runs.values():
         if run.result is not None:

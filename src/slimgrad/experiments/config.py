@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,9 +17,10 @@ from slimgrad.experiments.data import DATASETS
 from slimgrad.experiments.models import MODELS
 from slimgrad.experiments.parts import PartConfig
 from slimgrad.experiments.settings import Settings
+from slimgrad.experiments.toml import read_toml
 
 DEFAULT_CODEC = "fixed"
-DEFAULT_RATES = {"sgd": 0.1, "adam": 0.001}
+DEFAULT_RATES = {"sgd": 0.02, "adam": 0.001}
 # What a run's numbers do not depend on; everything else must agree before a run is resumed.
 _OUTSIDE_FINGERPRINT = ("out", "resume", "checkpoint_every", "progress_every", "data")
 _SettingsT = TypeVar("_SettingsT", bound=Settings)
@@ -59,7 +59,7 @@ class OptimizerConfig(Settings):
 
     Attributes:
         name: "sgd" or "adam".
-        lr: highest learning rate; None is 0.1 for sgd and 0.001 for adam.
+        lr: highest learning rate; None is 0.02 for sgd and 0.001 for adam.
         momentum: of sgd, in [0, 1).
         weight_decay: L2 penalty, >= 0, on every parameter.
         lr_schedule: "cosine" falls to zero, "constant" stays, "one_cycle" rises and falls to zero.
@@ -224,13 +224,7 @@ def from_toml(path: Path, kind: type[_SettingsT], **changes: Any) -> _SettingsT:
     Raises:
         ConfigError: the file cannot be read, is no TOML, or holds a wrong setting.
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}") from None
-    return kind(**(values | changes))
+    return kind(**(read_toml(path) | changes))
 
 
 def to_toml(config: Settings) -> str:

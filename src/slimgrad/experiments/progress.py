@@ -20,7 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from slimgrad.core.errors import DataError
-from slimgrad.experiments.runs import Record, RunKey, finite, read_records
+from slimgrad.experiments.records import Record, read_records
+from slimgrad.experiments.runs import RunKey, finite
 from slimgrad.experiments.tail import RecordTail
 
 POLL_SECONDS = 0.2

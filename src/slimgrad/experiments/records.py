@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,12 @@ from slimgrad.experiments.files import write_atomically
 
 Record = dict[str, Any]
 FILE_NAME = "records.jsonl"
+_REQUIRED = {
+    "session": ("methods", "seeds"),
+    "progress": ("method", "seed", "step", "steps"),
+    "epoch": ("method", "seed", "epoch", "step"),
+    "result": ("method", "seed"),
+}
 
 
 class RecordWriter:
@@ -31,24 +38,46 @@ class RecordWriter:
         self._file.close()
 
 
-def read_records(path: Path) -> list[Record]:
-    """All whole records; a last line cut off by a crash is left out.
+def parse_line(line: str, place: str) -> Record:
+    """One record from one line of text.
 
     Raises:
-        DataError: the file cannot be read, or a line other than the last is no record.
+        DataError: the line is not a record; the text names ``place``.
+    """
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{place} is not a JSON record ({error}); the file was altered") from None
+    kind = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(kind, str):
+        raise DataError(f'{place} has no "kind"; it is not a record of slimgrad')
+    missing = [name for name in _REQUIRED.get(kind, ()) if name not in record]
+    if missing:
+        raise DataError(f"{place} is a {kind} record without {', '.join(missing)}")
+    return record
+
+
+def read_records(path: Path) -> list[Record]:
+    """All whole records of a JSON-lines file; a last line cut off by a crash is left out.
+
+    Raises:
+        DataError: the file is missing, or a line that is not the last is not a record.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise DataError(f"cannot read the records {path}: {error.strerror or error}") from None
     lines = text.split("\n")
-    records = []
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number} is no JSON record ({error})") from None
-        records.append(record)
+    whole, rest = lines[:-1], lines[-1]
+    records = [
+        parse_line(line, f"{path}, line {number}")
+        for number, line in enumerate(whole, start=1)
+        if line.strip()
+    ]
+    if rest.strip():
+        # A writer was stopped in the middle of a line: its run counts as incomplete.
+        with contextlib.suppress(DataError):
+            records.append(parse_line(rest, str(path)))
     return records
 
 

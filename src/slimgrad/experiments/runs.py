@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from slimgrad.core.errors import DataError
+from slimgrad.experiments.records import Record
 
-Record = dict[str, Any]
 RunKey = tuple[str, int]
-
-_REQUIRED = {
-    "session": ("methods", "seeds"),
-    "progress": ("method", "seed", "step", "steps"),
-    "epoch": ("method", "seed", "epoch", "step"),
-    "result": ("method", "seed"),
-}
 
 
 @dataclass(frozen=True)
@@ -111,49 +100,6 @@ def finite(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
-
-
-def parse_line(line: str, place: str) -> Record:
-    """One record from one line of text.
-
-    Raises:
-        DataError: the line is not a record; the text names ``place``.
-    """
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{place} is not a JSON record ({error}); the file was altered") from None
-    kind = record.get("kind") if isinstance(record, dict) else None
-    if not isinstance(kind, str):
-        raise DataError(f'{place} has no "kind"; it is not a record of slimgrad')
-    missing = [name for name in _REQUIRED.get(kind, ()) if name not in record]
-    if missing:
-        raise DataError(f"{place} is a {kind} record without {', '.join(missing)}")
-    return record
-
-
-def read_records(path: Path) -> list[Record]:
-    """All whole records of a JSON-lines file; a last line cut off by a crash is left out.
-
-    Raises:
-        DataError: the file is missing, or a line that is not the last is not a record.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the records {path}: {error}") from None
-    lines = text.split("\n")
-    whole, rest = lines[:-1], lines[-1]
-    records = [
-        parse_line(line, f"{path}, line {number}")
-        for number, line in enumerate(whole, start=1)
-        if line.strip()
-    ]
-    if rest.strip():
-        # A writer was stopped in the middle of a line: its run counts as incomplete.
-        with contextlib.suppress(DataError):
-            records.append(parse_line(rest, str(path)))
-    return records
 
 
 def collect(records: Iterable[Record]) -> RecordedComparison:

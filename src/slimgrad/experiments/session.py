@@ -34,7 +34,15 @@ from slimgrad.experiments.worker import (
 
 Command = Literal["train", "compare"]
 PLAN_FILE, LOGS_FOLDER = "plan.json", "logs"
-_SESSION_FILES = (FILE_NAME, "checkpoints", PLAN_FILE, LOGS_FOLDER)
+_SESSION_FILES = (
+    FILE_NAME,
+    "checkpoints",
+    PLAN_FILE,
+    LOGS_FOLDER,
+    # what the command line makes of the records: never to be left beside newer ones
+    "summary.json",
+    "report.html",
+)
 # Settings that may differ when a session is resumed.
 _FREE = ("out", "resume", "checkpoint_every", "progress_every", "data")
 

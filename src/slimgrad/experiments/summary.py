@@ -9,14 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from slimgrad.experiments.runs import (
-    Record,
-    RecordedComparison,
-    Run,
-    collect,
-    finite,
-    read_records,
-)
+from slimgrad.experiments.records import Record, read_records
+from slimgrad.experiments.runs import RecordedComparison, Run, collect, finite
 from slimgrad.experiments.statistics import (
     Direction,
     Estimate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slimgrad.experiments.runs import Record, parse_line
+from slimgrad.experiments.records import Record, parse_line
 
 
 class RecordTail:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from slimgrad.experiments.records import Record, read_records
 from slimgrad.experiments.report import svg
 from slimgrad.experiments.report.cells import table_of
 from slimgrad.experiments.report.figures import all_figures
 from slimgrad.experiments.report.reading import overall, readings
-from slimgrad.experiments.runs import Record, RecordedComparison, collect, finite, read_records
+from slimgrad.experiments.runs import RecordedComparison, collect, finite
 from slimgrad.experiments.summary import Summary, summarize
 
 _TITLE = "Gradient methods compared"
