@@ -20,18 +20,6 @@ SLIMGRAD_INLINE float float_of(uint32_t bits) {
 
 SLIMGRAD_INLINE float canonical_nan() { return float_of(0x7FC00000u); }
 
-// Calls step(lane, pointer) for 64-component rows; the last one is padded with zeros.
-template <typename Step>
-SLIMGRAD_INLINE void for_rows(const float* x, int64_t n, Step step) {
-  int64_t e = 0;
-  for (; e + 64 <= n; e += 64) step(x + e);
-  if (e < n) {
-    float row[64] = {};
-    __builtin_memcpy(row, x + e, static_cast<size_t>(n - e) * sizeof(float));
-    step(static_cast<const float*>(row));
-  }
-}
-
 template <int kWidth>
 SLIMGRAD_INLINE void fold(float* p) {
 #pragma GCC unroll 8
@@ -49,39 +37,53 @@ SLIMGRAD_INLINE float tree_sum(Floats v) {
   return p[0];
 }
 
-SLIMGRAD_INLINE float sum_of_squares(const float* x, int64_t n) {
-  Floats p0{}, p1{}, p2{}, p3{};
-  for_rows(x, n, [&](const float* row) __attribute__((always_inline)) {
-    const Floats a = load_floats(row), b = load_floats(row + 16);
-    const Floats c = load_floats(row + 32), d = load_floats(row + 48);
-    p0 = p0 + a * a;
-    p1 = p1 + b * b;
-    p2 = p2 + c * c;
-    p3 = p3 + d * d;
-  });
-  return tree_sum((p0 + p2) + (p1 + p3));
-}
+// Maximum norm of the components given so far.
+class LargestMagnitude {
+ public:
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(Floats a, Floats b) {
+    const Words keep = all_words(kMagnitudeBits);
+    part_[0] = larger(part_[0], as_words(a) & keep);
+    part_[1] = larger(part_[1], as_words(b) & keep);
+  }
+  // Bits of max |x|; at least kInfinityBits when some component is not finite.
+  SLIMGRAD_INLINE uint32_t bits() const {
+    alignas(64) uint32_t lane[16];
+    Lanes<Words>::store(lane, larger(part_[0], part_[1]));
+    uint32_t most = 0;
+    for (uint32_t each : lane) most = each > most ? each : most;
+    return most;
+  }
+  SLIMGRAD_INLINE float scale(const float*, int64_t) const {
+    const uint32_t most = bits();
+    return most >= kInfinityBits ? canonical_nan() : float_of(most);
+  }
 
-// Bits of max |x|; at least kInfinityBits when some component is not finite.
-SLIMGRAD_INLINE uint32_t largest_magnitude(const float* x, int64_t n) {
-  const Words keep = all_words(kMagnitudeBits);
-  Words m0{}, m1{};
-  for_rows(x, n, [&](const float* row) __attribute__((always_inline)) {
-    m0 = larger(m0, as_words(load_floats(row)) & keep);
-    m1 = larger(m1, as_words(load_floats(row + 16)) & keep);
-    m0 = larger(m0, as_words(load_floats(row + 32)) & keep);
-    m1 = larger(m1, as_words(load_floats(row + 48)) & keep);
-  });
-  alignas(64) uint32_t lane[16];
-  Lanes<Words>::store(lane, larger(m0, m1));
-  uint32_t most = 0;
-  for (uint32_t bits : lane) most = bits > most ? bits : most;
-  return most;
+ private:
+  Words part_[2]{};
+};
+
+// Adds the n components of x to a norm, rows of 64 at a time; the last one is padded with zeros.
+template <typename NormType>
+SLIMGRAD_INLINE void add_components(NormType& norm, const float* x, int64_t n) {
+  for (int64_t e = 0; e < n; e += 64) {
+    const float* row = x + e;
+    float padded[64];
+    if (n - e < 64) {
+      __builtin_memset(padded, 0, sizeof padded);
+      __builtin_memcpy(padded, row, static_cast<size_t>(n - e) * sizeof(float));
+      row = padded;
+    }
+    norm.template add<0>(load_floats(row), load_floats(row + 16));
+    norm.template add<1>(load_floats(row + 32), load_floats(row + 48));
+  }
 }
 
 // The L2 norm where the plain sum of squares leaves float32's range or loses precision.
 __attribute__((noinline)) float careful_l2_norm(const float* x, int64_t n) {
-  const uint32_t most = largest_magnitude(x, n);
+  LargestMagnitude magnitude;
+  add_components(magnitude, x, n);
+  const uint32_t most = magnitude.bits();
   if (most >= kInfinityBits) return canonical_nan();
   if (most == 0) return 0.0f;
   int exponent;
@@ -98,16 +100,30 @@ __attribute__((noinline)) float careful_l2_norm(const float* x, int64_t n) {
   return static_cast<float>(norm < FLT_MAX ? norm : FLT_MAX);
 }
 
-template <Norm kNorm>
-SLIMGRAD_INLINE float bucket_scale(const float* x, int64_t n) {
-  if constexpr (kNorm == Norm::linf) {
-    const uint32_t most = largest_magnitude(x, n);
-    return most >= kInfinityBits ? canonical_nan() : float_of(most);
-  } else {
-    const float squares = sum_of_squares(x, n);
+// L2 norm of the components given so far: 64 sums in ascending order, then a tree over them.
+class SumOfSquares {
+ public:
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(Floats a, Floats b) {
+    part_[2 * kHalf] = part_[2 * kHalf] + a * a;
+    part_[2 * kHalf + 1] = part_[2 * kHalf + 1] + b * b;
+  }
+  // `x` and `n` are the bucket whose components were given.
+  SLIMGRAD_INLINE float scale(const float* x, int64_t n) const {
+    const float squares = tree_sum((part_[0] + part_[2]) + (part_[1] + part_[3]));
     if (squares >= 0x1p-80f && squares < __builtin_inff()) return __builtin_sqrtf(squares);
     return careful_l2_norm(x, n);
   }
+
+ private:
+  Floats part_[4]{};
+};
+
+template <typename NormType>
+SLIMGRAD_INLINE float bucket_scale(const float* x, int64_t n) {
+  NormType norm;
+  add_components(norm, x, n);
+  return norm.scale(x, n);
 }
 
 }  // namespace

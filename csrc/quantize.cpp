@@ -10,9 +10,9 @@ namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-constexpr int64_t kTile = 4096;         // components whose norms are taken before they are rounded
-constexpr int64_t kLargestTile = 65536;  // above this a tile would leave the cache in between
-constexpr int64_t kPrefetch = 16384;     // components ahead: the norm pass of a later tile finds them
+constexpr int64_t kAhead = 2048;     // components, at least, between taking norms and rounding
+constexpr int64_t kCached = 65536;   // components, at most, for both to find them in the cache
+constexpr int64_t kPrefetch = 8192;  // components ahead of the norms
 
 // What turns a component into a fraction of its bucket's norm. No bit of it is kept (the fraction
 // is zero) where the norm is zero or not a number. No fraction exceeds 1: rounding is monotonic and
@@ -79,123 +79,149 @@ SLIMGRAD_INLINE Words clear_negative_zeros(Words symbols) {
   return symbols & (((symbols & magnitudes) + magnitudes) | magnitudes);
 }
 
-// Collects the symbols of 128 components and writes each plane's dwords once they are full.
+// Collects symbols and writes each plane's dwords once they are full. A symbol enters at the top of
+// its dword and sinks as others follow, which takes the same few constants for every slot.
 // Magnitudes arrive Shift bits up, above bits to be dropped; signs are those of the components.
 template <int Bits, int Shift>
 class PlaneWriter {
  public:
   static constexpr int kPlanes = Planes<Bits>::kCount;
+  // Slot 0 to 7 of a part of 128 components.
   template <int Slot>
-  SLIMGRAD_INLINE void put(Words magnitude, Words component) {
+  SLIMGRAD_INLINE void put(Words magnitude, Words component, uint8_t* out, int part) {
+    constexpr uint32_t ones = (1u << (Bits - 1)) - 1;
     if constexpr (kPlanes == 1) {
-      constexpr int place = Slot * Bits % 32;
-      constexpr uint32_t ones = (1u << (Bits - 1)) - 1;
-      Words& dword = Slot * Bits < 32 ? piece_[0] : upper_;
-      if (place == 0) dword = Words{};
-      dword = masked_or(moved<Shift, place>(magnitude), all_words(ones << place), dword);
-      dword = masked_or(moved<31, place + Bits - 1>(component),
-                        all_words(1u << (place + Bits - 1)), dword);
+      dword_[0] = masked_or(moved<Shift, 32 - Bits>(magnitude), all_words(ones << (32 - Bits)),
+                            dword_[0] >> Bits);
+      dword_[0] = masked_or(component, all_words(0x80000000u), dword_[0]);
     } else {
-      const Words j = (magnitude >> Shift) & all_words((1u << (Bits - 1)) - 1);
-      const Words signed_j =
-          masked_or(component >> (32 - Bits), all_words(1u << (Bits - 1)), j);
+      const Words j = (magnitude >> Shift) & all_words(ones);
+      const Words signed_j = masked_or(component >> (32 - Bits), all_words(ones + 1), j);
       const Words symbol = select(nonzero(j), signed_j, Words{});
-      put_plane<0, Slot>(symbol);
-      put_plane<1, Slot>(symbol);
-      if constexpr (kPlanes > 2) put_plane<2, Slot>(symbol);
+      put_plane<0>(symbol);
+      put_plane<1>(symbol);
+      if constexpr (kPlanes > 2) put_plane<2>(symbol);
     }
-  }
-  SLIMGRAD_INLINE void flush(uint8_t* out, int part) {
-    flush_plane<0>(out, part);
-    if constexpr (kPlanes > 1) flush_plane<1>(out, part);
-    if constexpr (kPlanes > 2) flush_plane<2>(out, part);
+    write_full<0, Slot>(out, part);
+    if constexpr (kPlanes > 1) write_full<1, Slot>(out, part);
+    if constexpr (kPlanes > 2) write_full<2, Slot>(out, part);
   }
 
  private:
-  template <int P, int Slot>
+  template <int P>
   SLIMGRAD_INLINE void put_plane(Words symbol) {
     constexpr int w = Planes<Bits>::width(P), low = Planes<Bits>::low(P);
-    constexpr int place = Slot * w % 32;
-    static_assert(w < 8, "a plane of 8 bits has no other beside it");
-    Words bits = symbol >> low;
-    if constexpr (low + w < Bits) bits = bits & all_words((1u << w) - 1);
-    piece_[P] = place == 0 ? bits : piece_[P] | (bits << place);
+    const Words top = all_words(((1u << w) - 1) << (32 - w));
+    dword_[P] = masked_or(moved<low, 32 - w>(symbol), top, dword_[P] >> w);
   }
-  template <int P>
-  SLIMGRAD_INLINE void flush_plane(uint8_t* out, int part) {
-    constexpr int w = Planes<Bits>::width(P), parts = w >= 4 ? 1 : 4 / w;
-    uint8_t* plane = out + Planes<Bits>::offset(P);
-    if constexpr (w == 8) {
-      write(plane + part * 128, piece_[P]);
-      write(plane + part * 128 + 64, upper_);
-    } else if constexpr (parts == 1) {
-      write(plane + part * 64, piece_[P]);
-    } else {
-      const int place = part % parts;
-      held_[P] = place == 0 ? piece_[P] : held_[P] | (piece_[P] << (place * 8 * w));
-      if (place == parts - 1) write(plane + part / parts * 64, held_[P]);
+  template <int P, int Slot>
+  SLIMGRAD_INLINE void write_full(uint8_t* out, int part) {
+    constexpr int w = Planes<Bits>::width(P), slots = 32 / w;
+    if constexpr ((Slot + 1) % (slots < 8 ? slots : 8) == 0) {
+      const int done = part * 8 + Slot + 1;
+      if (done % slots != 0) return;
+      Words dword = dword_[P];
+      if constexpr (kPlanes == 1) dword = clear_negative_zeros<Bits>(dword);
+      store(out + Planes<Bits>::offset(P) + (done / slots - 1) * 64, dword);
     }
   }
-  static SLIMGRAD_INLINE void write(uint8_t* to, Words dword) {
-    if constexpr (kPlanes == 1) dword = clear_negative_zeros<Bits>(dword);
-    store(to, dword);
-  }
-  Words piece_[3]{}, held_[3]{}, upper_{};
+  Words dword_[3]{};
 };
 
-template <int Bits, typename GridType, typename FractionType>
+// Components of a later block, whose norm is taken while this one is rounded: one keeps the memory
+// busy, the other the arithmetic units.
+template <typename NormType>
+struct NormAhead {
+  NormType& norm;
+  const float* x;
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(int i) const {
+    prefetch(x, i + kPrefetch);
+    prefetch(x, i + kPrefetch + 16);
+    norm.template add<kHalf>(load_floats(x + i), load_floats(x + i + 16));
+  }
+};
+struct NoNorm {
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(int) const {}
+};
+
+template <int Bits, typename GridType, typename FractionType, typename AheadType>
 class BlockQuantizer {
  public:
   SLIMGRAD_INLINE BlockQuantizer(const float* x, const GridType& grid, const FractionType& fraction,
-                                 const RandomWords& random)
-      : x_(x), grid_(grid), fraction_(fraction), random_(random) {}
+                                 const RandomWords& random, const AheadType& ahead)
+      : x_(x), grid_(grid), fraction_(fraction), ahead_(ahead), random_(random) {}
   SLIMGRAD_INLINE void run(uint8_t* out) {
     for (int part = 0; part < 4; ++part) {
-      pair<0>(part);
-      pair<1>(part);
-      pair<2>(part);
-      pair<3>(part);
-      writer_.flush(out, part);
+      pair<0>(out, part);
+      pair<1>(out, part);
+      pair<2>(out, part);
+      pair<3>(out, part);
     }
   }
 
  private:
   template <int Pair>
-  SLIMGRAD_INLINE void pair(int part) {
+  SLIMGRAD_INLINE void pair(uint8_t* out, int part) {
     const int i = part * 128 + Pair * 32;
-    prefetch(x_, i + kPrefetch);
-    prefetch(x_, i + kPrefetch + 16);
+    ahead_.template add<Pair % 2>(i);
     const Words random = random_.next();
     const Words a = as_words(load_floats(x_ + i)), b = as_words(load_floats(x_ + i + 16));
-    writer_.template put<2 * Pair>(grid_.template round<0>(fraction_(a, i), random), a);
-    writer_.template put<2 * Pair + 1>(grid_.template round<1>(fraction_(b, i + 16), random), b);
+    writer_.template put<2 * Pair>(grid_.template round<0>(fraction_(a, i), random), a, out, part);
+    writer_.template put<2 * Pair + 1>(grid_.template round<1>(fraction_(b, i + 16), random), b, out,
+                                       part);
   }
 
   const float* x_;
   const GridType& grid_;
   const FractionType& fraction_;
+  const AheadType& ahead_;
   RandomWords random_;
   PlaneWriter<Bits, GridType::kShift> writer_;
 };
 
-template <int Bits, typename GridType, typename FractionType>
+template <int Bits, typename GridType, typename FractionType, typename AheadType>
 SLIMGRAD_INLINE void quantize_block(const float* x, const GridType& grid,
                                     const FractionType& fraction, const RandomWords& random,
-                                    uint8_t* out) {
-  BlockQuantizer<Bits, GridType, FractionType>(x, grid, fraction, random).run(out);
+                                    const AheadType& ahead, uint8_t* out) {
+  BlockQuantizer<Bits, GridType, FractionType, AheadType>(x, grid, fraction, random, ahead)
+      .run(out);
 }
 
-// Rounds and packs components [first, last) of whole blocks, or up to the end of the vector.
+// A block with more than one bucket, or an extraordinary norm.
 template <int Bits, typename GridType>
-void quantize_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last) {
+__attribute__((noinline)) void quantize_spread_block(const QuantizeArgs& args, int64_t first,
+                                                     const float* x, const GridType& grid,
+                                                     const RandomWords& random, uint8_t* out) {
+  quantize_block<Bits>(x, grid, SpreadFraction(args, first), random, NoNorm{}, out);
+}
+
+template <typename NormType>
+void take_scales(const QuantizeArgs& args, int64_t first, int64_t last) {
+  for (int64_t e = first; e < last; e += args.bucket_size) {
+    const int64_t left = last - e;
+    args.scales[e / args.bucket_size] = bucket_scale<NormType>(
+        args.vector + e, left < args.bucket_size ? left : args.bucket_size);
+  }
+}
+
+// Rounds and packs components [first, last). Norms of buckets that begin `lead` components after
+// `first` or later, and end before `last`, are taken on the way; all others must be known.
+template <int Bits, typename NormType, typename GridType>
+void quantize_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
+                     int64_t lead) {
   alignas(64) float padded[kBlock];
   alignas(64) uint8_t block[block_bytes(Bits)];
-  const bool bucket_holds_blocks = args.bucket_size % kBlock == 0;
+  const int64_t size = args.bucket_size;
+  const bool bucket_holds_blocks = size % kBlock == 0;
+  const int64_t norms_end = lead == 0 ? first : first + (last - first) / size * size;
+  NormType norm;
   for (int64_t e = first; e < last; e += kBlock) {
     const float* x = args.vector + e;
     uint8_t* const place = args.packed + e / kBlock * block_bytes(Bits);
     uint8_t* out = place;
-    const int count = args.n - e < kBlock ? static_cast<int>(args.n - e) : kBlock;
+    const int count = last - e < kBlock ? static_cast<int>(last - e) : kBlock;
     if (count < kBlock) {
       __builtin_memset(padded, 0, sizeof padded);
       __builtin_memcpy(padded, x, static_cast<size_t>(count) * sizeof(float));
@@ -203,53 +229,62 @@ void quantize_blocks(const QuantizeArgs& args, const GridType& grid, int64_t fir
       out = block;
     }
     const RandomWords random(chunk_keys(args.key, e / kChunk), e % kChunk);
-    const Fraction f = fraction_of(args.scales[e / args.bucket_size]);
+    const Fraction f = fraction_of(args.scales[e / size]);
+    const int64_t later = e + lead;
+    const bool takes_norm = later < norms_end;
     if (bucket_holds_blocks && f.pre == 1.0f) {
-      quantize_block<Bits>(x, grid, SharedFraction(f), random, out);
+      const float* ahead = takes_norm ? args.vector + later : x;
+      quantize_block<Bits>(x, grid, SharedFraction(f), random, NormAhead<NormType>{norm, ahead},
+                           out);
     } else {
-      quantize_block<Bits>(x, grid, SpreadFraction(args, e), random, out);
+      quantize_spread_block<Bits>(args, e, x, grid, random, out);
+      if (takes_norm) add_components(norm, args.vector + later, kBlock);
+    }
+    const int64_t end = later + kBlock;
+    if (takes_norm && end % size == 0) {
+      args.scales[later / size] = norm.scale(args.vector + end - size, size);
+      norm = NormType();
     }
     if (count < kBlock) lanes_to_bit_string<Bits>(block, count, place);
   }
 }
 
-template <int Bits>
-void quantize_range(const QuantizeArgs& args, int64_t first, int64_t last) {
+template <int Bits, typename NormType>
+void round_range(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
   if (args.grid == Grid::uniform) {
-    quantize_blocks<Bits>(args, UniformGrid(args), first, last);
+    quantize_blocks<Bits, NormType>(args, UniformGrid(args), first, last, lead);
   } else if (args.grid == Grid::exponential) {
-    quantize_blocks<Bits>(args, ExponentialGrid(args), first, last);
+    quantize_blocks<Bits, NormType>(args, ExponentialGrid(args), first, last, lead);
   } else {
     const typename TableGrid<Bits>::Memory memory(args);
-    quantize_blocks<Bits>(args, TableGrid<Bits>(memory), first, last);
+    quantize_blocks<Bits, NormType>(args, TableGrid<Bits>(memory), first, last, lead);
   }
 }
 
-using RangeKernel = void (*)(const QuantizeArgs&, int64_t, int64_t);
+// The work of one thread, for one kind of norm.
+struct RangeKernels {
+  void (*scales)(const QuantizeArgs&, int64_t first, int64_t last);
+  void (*round)(const QuantizeArgs&, int64_t first, int64_t last, int64_t lead);
+};
 
-RangeKernel range_kernel(int bits) {
+template <typename NormType>
+RangeKernels range_kernels(int bits) {
   switch (bits) {
-    case 2: return quantize_range<2>;
-    case 3: return quantize_range<3>;
-    case 4: return quantize_range<4>;
-    case 5: return quantize_range<5>;
-    case 6: return quantize_range<6>;
-    case 7: return quantize_range<7>;
-    default: return quantize_range<8>;
+    case 2: return {take_scales<NormType>, round_range<2, NormType>};
+    case 3: return {take_scales<NormType>, round_range<3, NormType>};
+    case 4: return {take_scales<NormType>, round_range<4, NormType>};
+    case 5: return {take_scales<NormType>, round_range<5, NormType>};
+    case 6: return {take_scales<NormType>, round_range<6, NormType>};
+    case 7: return {take_scales<NormType>, round_range<7, NormType>};
+    default: return {take_scales<NormType>, round_range<8, NormType>};
   }
 }
 
-void take_scales(const QuantizeArgs& args, int64_t first_bucket, int64_t last_bucket) {
-  for (int64_t b = first_bucket; b < last_bucket; ++b) {
-    const int64_t begin = b * args.bucket_size;
-    const int64_t left = args.n - begin;
-    const int64_t count = left < args.bucket_size ? left : args.bucket_size;
-    args.scales[b] = args.norm == Norm::l2 ? bucket_scale<Norm::l2>(args.vector + begin, count)
-                                           : bucket_scale<Norm::linf>(args.vector + begin, count);
-  }
-}
+int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t at_least_one(int64_t a) { return a < 1 ? 1 : a; }
+int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Components after which both a bucket and a block end, 0 when that is too many.
+// Components after which both a bucket and a block end; 0 when they do not fit in the cache.
 int64_t tile_size(int64_t bucket_size) {
   int64_t a = bucket_size, b = kBlock;
   while (b != 0) {
@@ -257,43 +292,46 @@ int64_t tile_size(int64_t bucket_size) {
     a = b;
     b = rest;
   }
-  if (bucket_size > kLargestTile / (kBlock / a)) return 0;
-  const int64_t tile = bucket_size * (kBlock / a);
-  return tile >= kTile ? tile : tile * (kTile / tile);
+  const int64_t blocks = kBlock / a;
+  return bucket_size > kCached / blocks ? 0 : bucket_size * blocks;
 }
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t at_least_one(int64_t a) { return a < 1 ? 1 : a; }
 
 }  // namespace
 
 void quantize(const QuantizeArgs& args) {
-  const RangeKernel range = range_kernel(args.bits);
-  const int64_t n = args.n, buckets = ceil_divide(n, args.bucket_size);
-  const int64_t tile = tile_size(args.bucket_size);
-  if (tile != 0) {
-    const int64_t tiles = ceil_divide(n, tile), buckets_a_tile = tile / args.bucket_size;
-    parallel_ranges(0, tiles, at_least_one(kChunk / tile), args.serial,
+  const RangeKernels kernels = args.norm == Norm::l2 ? range_kernels<SumOfSquares>(args.bits)
+                                                     : range_kernels<LargestMagnitude>(args.bits);
+  const int64_t n = args.n, tile = tile_size(args.bucket_size);
+  // Runs work(first, last) over components in multiples of `unit`.
+  const auto over_components = [&](int64_t unit, auto work) {
+    parallel_ranges(0, ceil_divide(n, unit), at_least_one(kChunk / unit), args.serial,
                     [&](int64_t begin, int64_t end) {
                       const IeeeArithmetic arithmetic;
-                      for (int64_t t = begin; t < end; ++t) {
-                        const int64_t stop = (t + 1) * buckets_a_tile;
-                        take_scales(args, t * buckets_a_tile, stop < buckets ? stop : buckets);
-                        range(args, t * tile, (t + 1) * tile < n ? (t + 1) * tile : n);
-                      }
+                      work(begin * unit, smaller(end * unit, n));
                     });
-    return;
+  };
+  if (tile == 0) {
+    over_components(args.bucket_size,
+                    [&](int64_t first, int64_t last) { kernels.scales(args, first, last); });
+    over_components(kBlock,
+                    [&](int64_t first, int64_t last) { kernels.round(args, first, last, 0); });
+  } else if (args.bucket_size % kBlock == 0) {
+    const int64_t lead = ceil_divide(kAhead, tile) * tile;
+    over_components(tile, [&](int64_t first, int64_t last) {
+      kernels.scales(args, first, smaller(first + lead, last));
+      const int64_t whole = first + (last - first) / tile * tile;
+      if (whole >= first + lead) kernels.scales(args, whole, last);
+      kernels.round(args, first, last, lead);
+    });
+  } else {
+    const int64_t step = ceil_divide(kAhead, tile) * tile;
+    over_components(tile, [&](int64_t first, int64_t last) {
+      for (; first < last; first += step) {
+        kernels.scales(args, first, smaller(first + step, last));
+        kernels.round(args, first, smaller(first + step, last), 0);
+      }
+    });
   }
-  parallel_ranges(0, buckets, at_least_one(kChunk / args.bucket_size), args.serial,
-                  [&](int64_t begin, int64_t end) {
-                    const IeeeArithmetic arithmetic;
-                    take_scales(args, begin, end);
-                  });
-  parallel_ranges(0, ceil_divide(n, kBlock), kChunk / kBlock, args.serial,
-                  [&](int64_t begin, int64_t end) {
-                    const IeeeArithmetic arithmetic;
-                    range(args, begin * kBlock, end * kBlock < n ? end * kBlock : n);
-                  });
 }
 
 }  // namespace SLIMGRAD_ISA

@@ -140,7 +140,7 @@ def dequantize(
         torch.empty(n, dtype=torch.float32),
         packed,
         scales,
-        levels=table,
+        values=_symbol_values(tuple(levels), bits),
         bits=bits,
         bucket_size=bucket_size,
         alpha=None,
@@ -203,7 +203,7 @@ def dequantize_add_(
         out,
         packed,
         scales,
-        levels=table,
+        values=_symbol_values(tuple(levels), bits),
         bits=bits,
         bucket_size=bucket_size,
         alpha=alpha,
@@ -279,6 +279,11 @@ def _level_table(levels: tuple[float, ...], bits: int, grid: str | None) -> torc
             f"levels {levels} are not the {grid} grid; use grid='table' for levels of your own"
         )
     return table
+
+
+@functools.lru_cache(maxsize=64)
+def _symbol_values(levels: tuple[float, ...], bits: int) -> torch.Tensor:
+    return reference.signed_levels(_level_table(levels, bits, None), bits)
 
 
 def _check_vector(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> None:

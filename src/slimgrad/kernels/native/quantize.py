@@ -7,7 +7,6 @@ from types import ModuleType
 import torch
 
 from slimgrad.kernels.reference.packing import packed_bytes
-from slimgrad.kernels.reference.quantize import signed_levels
 
 _GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
 _NORMS = {"l2": 1, "linf": 2}
@@ -50,17 +49,20 @@ def dequantize_into(
     packed: torch.Tensor,
     scales: torch.Tensor,
     *,
-    levels: torch.Tensor,
+    values: torch.Tensor,
     bits: int,
     bucket_size: int,
     alpha: float | None,
     serial: bool,
 ) -> torch.Tensor:
-    """Writes the vector to ``out``, or adds ``alpha`` times it when ``alpha`` is given."""
+    """Writes the vector to ``out``, or adds ``alpha`` times it when ``alpha`` is given.
+
+    ``values`` are the signed levels of all 2**bits symbols.
+    """
     module.dequantize(
         packed,
         scales,
-        signed_levels(levels, bits),
+        values,
         bucket_size,
         bits,
         alpha is not None,
