@@ -29,7 +29,7 @@ def test_writing_goes_on_after_what_is_there(tmp_path: Path):
     assert [record["step"] for record in read_records(tmp_path / "r")] == [1, 2]
 
 
-@pytest.mark.parametrize("cut", ["{", '{"kind": "note", "step": 3}', "\udce9"])
+@pytest.mark.parametrize("cut", ["{", '{"kind": "note", "st', "\udce9"])
 def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str):
     file = tmp_path / "r"
     file.write_text('{"kind": "note", "step": 1}\n' + cut, errors="surrogateescape")

@@ -91,7 +91,7 @@ def load_comparison(
     from slimgrad.experiments import config as configuring
     from slimgrad.experiments.toml import read_toml
 
-    path = configuring.recipe_path(recipe) if config is None else config
+    path = config if config is not None else configuring.recipe_path(recipe or "")
     base = named(read_toml(path), "data", None, path=data_dir)
     settings = configuring.CompareConfig(**{**base, **options})
     if methods is None:
