@@ -197,6 +197,7 @@ SLIMGRAD_INLINE Words load_words(const uint8_t* from) { return Lanes<Words>::loa
 SLIMGRAD_INLINE Words load_words(const uint32_t* from) { return Lanes<Words>::load(from); }
 SLIMGRAD_INLINE void store(float* to, Floats v) { Lanes<Floats>::store(to, v); }
 SLIMGRAD_INLINE void store(uint8_t* to, Words v) { Lanes<Words>::store(to, v); }
+SLIMGRAD_INLINE void store(uint32_t* to, Words v) { Lanes<Words>::store(to, v); }
 SLIMGRAD_INLINE Floats all_floats(float x) { return Lanes<Floats>::all(x); }
 SLIMGRAD_INLINE Words all_words(uint32_t x) { return Lanes<Words>::all(x); }
 
@@ -217,7 +218,9 @@ SLIMGRAD_INLINE void prefetch_to_write(const float* from, int64_t ahead) {
 template <int Size>
 struct Lookup {
   static constexpr int kLeaf = kLeafBytes / 4;
-#if defined(SLIMGRAD_ISA_avx512) || defined(SLIMGRAD_ISA_avx2)
+#if defined(SLIMGRAD_ISA_avx512)
+  static constexpr int kRegisters = Size <= kLeaf ? 1 : 0;
+#elif defined(SLIMGRAD_ISA_avx2)
   static constexpr int kRegisters = Size <= kLeaf ? 1 : Size == 2 * kLeaf ? 2 : 0;
 #else
   static constexpr int kRegisters = 0;
@@ -235,10 +238,8 @@ struct Lookup {
 
   SLIMGRAD_INLINE FloatLeaf operator[](WordLeaf index) const {
 #if defined(SLIMGRAD_ISA_avx512)
-    if constexpr (kRegisters == 1) 
+    if constexpr (kRegisters == 1)
       return _mm512_maskz_permutexvar_ps(kAllLanes, (__m512i)index, part[0]);
-    if constexpr (kRegisters == 2)
-      return _mm512_permutex2var_ps(part[0], (__m512i)index, part[kRegisters - 1]);
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), kAllLanes, (__m512i)(index & (Size - 1)),
                                     memory, 4);
 #elif defined(SLIMGRAD_ISA_avx2)
