@@ -5,6 +5,7 @@
 // types through memory. Everything has internal linkage: objects compiled for different
 // processors must not share a function.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #if defined(SLIMGRAD_ISA_avx2) || defined(SLIMGRAD_ISA_avx512)
 #include <immintrin.h>
@@ -263,23 +264,37 @@ struct Lookup {
 };
 
 // Rounding to nearest with denormals kept, whatever the calling thread had set: torch lets users
-// flush denormals, and does so for one thread only.
-#if defined(__SSE2__)
+// flush denormals, on x86 and on Arm, and does so for one thread only.
 class IeeeArithmetic {
  public:
-  IeeeArithmetic() : before_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~IeeeArithmetic() { _mm_setcsr(before_); }
+#if defined(__SSE2__)
+  using Control = unsigned;
+  static Control read() { return _mm_getcsr(); }
+  static void write(Control control) { _mm_setcsr(control); }
+  static constexpr Control kIeee = 0x1F80;  // exceptions masked
+#elif defined(__aarch64__)
+  using Control = uint64_t;
+  static Control read() {
+    Control control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+  }
+  static void write(Control control) { asm volatile("msr fpcr, %0" : : "r"(control) : "memory"); }
+  static constexpr Control kIeee = 0;
+#else  // torch cannot flush denormals there
+  using Control = int;
+  static Control read() { return 0; }
+  static void write(Control) {}
+  static constexpr Control kIeee = 0;
+#endif
+  IeeeArithmetic() : before_(read()) { write(kIeee); }
+  ~IeeeArithmetic() { write(before_); }
   IeeeArithmetic(const IeeeArithmetic&) = delete;
   IeeeArithmetic& operator=(const IeeeArithmetic&) = delete;
 
  private:
-  unsigned before_;
+  Control before_;
 };
-#else
-struct IeeeArithmetic {
-  IeeeArithmetic() {}
-};
-#endif
 
 }  // namespace
 }  // namespace SLIMGRAD_ISA
