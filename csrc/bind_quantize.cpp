@@ -54,7 +54,14 @@ void dequantize_vector(const Vector<const uint8_t>& packed, const Vector<const f
 }  // namespace
 
 void register_quantize(nb::module_& module) {
-  module.def("quantize", &quantize_vector);
-  module.def("dequantize", &dequantize_vector);
+  // No conversions: a converted output would be written and thrown away.
+  module.def("quantize", &quantize_vector, nb::arg("vector").noconvert(),
+             nb::arg("levels").noconvert(), nb::arg("bucket_size"), nb::arg("bits"),
+             nb::arg("grid"), nb::arg("norm"), nb::arg("key"), nb::arg("serial"),
+             nb::arg("scales").noconvert(), nb::arg("packed").noconvert());
+  module.def("dequantize", &dequantize_vector, nb::arg("packed").noconvert(),
+             nb::arg("scales").noconvert(), nb::arg("values").noconvert(), nb::arg("bucket_size"),
+             nb::arg("bits"), nb::arg("add"), nb::arg("alpha"), nb::arg("serial"),
+             nb::arg("out").noconvert());
 }
 }  // namespace slimgrad

@@ -7,10 +7,13 @@
 namespace slimgrad {
 namespace {
 
+// Asks for every feature that CMakeLists.txt compiles the instruction set's objects with.
 bool usable(Isa isa) {
 #if defined(SLIMGRAD_HAS_avx512)
   __builtin_cpu_init();
-  if (isa == Isa::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (isa != Isa::baseline && !(__builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")))
+    return false;
+  if (isa == Isa::avx2) return __builtin_cpu_supports("avx2");
   if (isa == Isa::avx512)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&

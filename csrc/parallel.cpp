@@ -1,5 +1,7 @@
 #include "parallel.h"
 
+#include <stdexcept>
+
 namespace slimgrad {
 namespace {
 TorchParallelFor torch_parallel_for_entry = nullptr;
@@ -16,7 +18,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
     function(begin, end, context);
     return;
   }
-  torch_parallel_for_entry(begin, end, grain, function, context);
+  // Some ranges may have run, so that running them here instead could add a vector twice.
+  if (torch_parallel_for_entry(begin, end, grain, function, context) != 0)
+    throw std::runtime_error("torch's thread pool failed; the result is not usable");
 }
 
 }  // namespace slimgrad

@@ -6,13 +6,14 @@
 namespace slimgrad {
 
 using RangeFunction = void (*)(int64_t begin, int64_t end, void* context);
-// The stable C entry point exported by libtorch_cpu as `torch_parallel_for`.
+// The stable C entry point exported by libtorch_cpu as `torch_parallel_for`; 0 when all went well.
 using TorchParallelFor = int32_t (*)(int64_t begin, int64_t end, int64_t grain, RangeFunction, void*);
 
 void set_torch_parallel_for(uintptr_t address);
 
 // Calls function on disjoint ranges that cover [begin, end). Serial when no pool was handed over,
-// when the range is no longer than grain, or when `serial` is set by the caller.
+// when the range is no longer than grain, or when `serial` is set by the caller. Throws when the pool
+// fails.
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction function, void* context,
                   bool serial);
 

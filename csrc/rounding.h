@@ -90,12 +90,12 @@ class ExponentialGrid {
   Words base_;
 };
 
-// Any ascending levels: a binary search, then one comparison with the random bits.
-template <int Bits>
+// Any ascending levels, kSize of them at most: a binary search, then one comparison with the random
+// bits.
+template <int kSize>
 class TableGrid {
  public:
   static constexpr int kShift = 0;
-  static constexpr int kSize = 1 << (Bits - 1);
   struct Memory {
     float below[kSize];         // levels but the last, then infinity
     float inverse_gaps[kSize];  // 1 / (next level - level)

@@ -5,6 +5,7 @@
 // types through memory. Everything has internal linkage: objects compiled for different
 // processors must not share a function.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #if defined(SLIMGRAD_ISA_avx2) || defined(SLIMGRAD_ISA_avx512)
 #include <immintrin.h>
@@ -197,6 +198,7 @@ SLIMGRAD_INLINE Words load_words(const uint8_t* from) { return Lanes<Words>::loa
 SLIMGRAD_INLINE Words load_words(const uint32_t* from) { return Lanes<Words>::load(from); }
 SLIMGRAD_INLINE void store(float* to, Floats v) { Lanes<Floats>::store(to, v); }
 SLIMGRAD_INLINE void store(uint8_t* to, Words v) { Lanes<Words>::store(to, v); }
+SLIMGRAD_INLINE void store(uint32_t* to, Words v) { Lanes<Words>::store(to, v); }
 SLIMGRAD_INLINE Floats all_floats(float x) { return Lanes<Floats>::all(x); }
 SLIMGRAD_INLINE Words all_words(uint32_t x) { return Lanes<Words>::all(x); }
 
@@ -217,7 +219,9 @@ SLIMGRAD_INLINE void prefetch_to_write(const float* from, int64_t ahead) {
 template <int Size>
 struct Lookup {
   static constexpr int kLeaf = kLeafBytes / 4;
-#if defined(SLIMGRAD_ISA_avx512) || defined(SLIMGRAD_ISA_avx2)
+#if defined(SLIMGRAD_ISA_avx512)
+  static constexpr int kRegisters = Size <= kLeaf ? 1 : 0;
+#elif defined(SLIMGRAD_ISA_avx2)
   static constexpr int kRegisters = Size <= kLeaf ? 1 : Size == 2 * kLeaf ? 2 : 0;
 #else
   static constexpr int kRegisters = 0;
@@ -235,10 +239,8 @@ struct Lookup {
 
   SLIMGRAD_INLINE FloatLeaf operator[](WordLeaf index) const {
 #if defined(SLIMGRAD_ISA_avx512)
-    if constexpr (kRegisters == 1) 
+    if constexpr (kRegisters == 1)
       return _mm512_maskz_permutexvar_ps(kAllLanes, (__m512i)index, part[0]);
-    if constexpr (kRegisters == 2)
-      return _mm512_permutex2var_ps(part[0], (__m512i)index, part[kRegisters - 1]);
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), kAllLanes, (__m512i)(index & (Size - 1)),
                                     memory, 4);
 #elif defined(SLIMGRAD_ISA_avx2)
@@ -262,23 +264,37 @@ struct Lookup {
 };
 
 // Rounding to nearest with denormals kept, whatever the calling thread had set: torch lets users
-// flush denormals, and does so for one thread only.
-#if defined(__SSE2__)
+// flush denormals, on x86 and on Arm, and does so for one thread only.
 class IeeeArithmetic {
  public:
-  IeeeArithmetic() : before_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~IeeeArithmetic() { _mm_setcsr(before_); }
+#if defined(__SSE2__)
+  using Control = unsigned;
+  static Control read() { return _mm_getcsr(); }
+  static void write(Control control) { _mm_setcsr(control); }
+  static constexpr Control kIeee = 0x1F80;  // exceptions masked
+#elif defined(__aarch64__)
+  using Control = uint64_t;
+  static Control read() {
+    Control control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+  }
+  static void write(Control control) { asm volatile("msr fpcr, %0" : : "r"(control) : "memory"); }
+  static constexpr Control kIeee = 0;
+#else  // torch cannot flush denormals there
+  using Control = int;
+  static Control read() { return 0; }
+  static void write(Control) {}
+  static constexpr Control kIeee = 0;
+#endif
+  IeeeArithmetic() : before_(read()) { write(kIeee); }
+  ~IeeeArithmetic() { write(before_); }
   IeeeArithmetic(const IeeeArithmetic&) = delete;
   IeeeArithmetic& operator=(const IeeeArithmetic&) = delete;
 
  private:
-  unsigned before_;
+  Control before_;
 };
-#else
-struct IeeeArithmetic {
-  IeeeArithmetic() {}
-};
-#endif
 
 }  // namespace
 }  // namespace SLIMGRAD_ISA

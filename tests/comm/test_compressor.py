@@ -109,6 +109,32 @@ def test_adding_to_another_length_is_refused():
     assert caught.value.position == 16
 
 
+@pytest.mark.parametrize("quantizer", [None, NUQSGD()])
+@pytest.mark.parametrize(
+    "out",
+    [
+        torch.zeros(10, dtype=torch.int32),
+        torch.zeros(10, dtype=torch.bfloat16),
+        torch.zeros(2, 5),
+        torch.zeros(20)[::2],
+        torch.zeros(10, requires_grad=True),
+        torch.zeros(10, device="meta"),
+    ],
+)
+def test_only_flat_float_sums_are_added_to(quantizer, out):
+    frame = Compressor(quantizer).compress(sample(10), key="w", step=0)
+    with pytest.raises(ConfigError, match="out must be flat, contiguous, float32 or float64"):
+        Compressor(None).decompress_add_(frame, out)
+
+
+@pytest.mark.parametrize("quantizer", [None, NUQSGD()])
+@pytest.mark.parametrize("alpha", [float("nan"), float("-inf")])
+def test_a_factor_that_is_not_finite_is_refused(quantizer, alpha):
+    frame = Compressor(quantizer).compress(sample(10), key="w", step=0)
+    with pytest.raises(ConfigError, match=f"alpha must be finite, got {alpha}"):
+        Compressor(None).decompress_add_(frame, torch.zeros(10), alpha)
+
+
 @pytest.mark.parametrize(
     ("dtype", "device"), [(torch.int64, "cpu"), (torch.cfloat, "cpu"), (torch.float32, "meta")]
 )

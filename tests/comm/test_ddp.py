@@ -82,6 +82,10 @@ def test_state_is_plain_and_checked(wrapped, tmp_path):
         handle.load_state_dict({"version": 1, "seed": 0, "step": "many"})
     with pytest.raises(CheckpointError, match="version 2, this is 1"):
         handle.load_state_dict({"version": 2, "step": 1, "seed": 0})
+    for wrong in ({"step": -1, "seed": 0}, {"step": 1, "seed": 2**70}):
+        with pytest.raises(CheckpointError, match="cannot be continued: seed, step and rank"):
+            handle.load_state_dict({"version": 1, **wrong})
+    assert (handle.step, handle.seed) == (12, 4)
     assert "NUQSGD(bits=4" in repr(handle)
     assert "step=12" in repr(handle)
 

@@ -123,6 +123,7 @@ def test_split_says_which_frame_is_wrong():
         torch.zeros(64),
         torch.zeros(8, 8, dtype=torch.uint8),
         torch.zeros(128, dtype=torch.uint8)[::2],
+        torch.zeros(64, dtype=torch.uint8, device="meta"),
     ],
 )
 def test_only_flat_bytes_are_frames(data):

@@ -46,7 +46,7 @@ def test_a_bad_min_numel_is_named(min_numel):
         Policy(min_numel=min_numel)
 
 
-@pytest.mark.parametrize("names", ["head.*", (1, 2)])
+@pytest.mark.parametrize("names", ["head.*", (1, 2), {"head.*"}, iter(["head.*"]), None])
 def test_bad_patterns_are_named(names):
     with pytest.raises(ConfigError, match="tuple of name patterns"):
         Policy(exact_names=names)

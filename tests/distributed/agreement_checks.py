@@ -30,6 +30,8 @@ def different_settings_are_refused_on_every_rank(rank, world_size):
             {"policy": (None, Policy(min_numel=5))},
             ["min_numel=1024", "min_numel=5"],
         ),
+        # Rank 0's state is what a resumed run loads everywhere.
+        ((four, four), {"seed": (3, 4)}, ["seed is 3", "4 on rank"]),
     ]
     for quantizers, settings, words in cases:
         model = wrap(network())

@@ -17,9 +17,11 @@ LAYOUT = {"levels": UNIFORM, "bucket_size": 4, "bits": 4}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bits": 1}, "bits must be 2 to 8, got 1"),
-        ({"bits": 9}, "bits must be 2 to 8, got 9"),
-        ({"bucket_size": 0}, "bucket_size must be >= 1, got 0"),
+        ({"bits": 1}, "bits must be an integer from 2 to 8, got 1"),
+        ({"bits": 9}, "bits must be an integer from 2 to 8, got 9"),
+        ({"bits": 4.0}, "bits must be an integer from 2 to 8, got 4.0"),
+        ({"bucket_size": 0}, "bucket_size must be an integer from 1 to 2.*, got 0"),
+        ({"bucket_size": 512.0}, "bucket_size must be an integer from 1 to 2.*, got 512.0"),
         ({"norm": "l3"}, "unknown norm 'l3': did you mean 'l2'"),
         ({"grid": "unifrom"}, "unknown grid 'unifrom': did you mean 'uniform'"),
         ({"grid": "exponential"}, "are not the exponential grid; use grid='table'"),
@@ -28,8 +30,9 @@ LAYOUT = {"levels": UNIFORM, "bucket_size": 4, "bits": 4}
         ({"levels": (0.0, 0.5)}, "levels must ascend strictly from 0 to 1"),
         ({"levels": (0.0, 0.5, 0.5, 1.0)}, "levels must ascend strictly from 0 to 1"),
         ({"levels": (0.0, float("nan"), 1.0)}, "levels must ascend strictly from 0 to 1"),
-        ({"key": -1}, r"key must be in \[0, 2\*\*64\), got -1"),
-        ({"key": 1 << 64}, r"key must be in \[0, 2\*\*64\)"),
+        ({"key": -1}, r"key must be an integer in \[0, 2\*\*64\), got -1"),
+        ({"key": 1 << 64}, r"key must be an integer in \[0, 2\*\*64\)"),
+        ({"key": 0.5}, r"key must be an integer in \[0, 2\*\*64\), got 0.5"),
     ],
 )
 def test_quantize_refuses(change, message):
@@ -51,7 +54,7 @@ def test_sizes_that_do_not_agree_are_refused():
         kernels.dequantize(packed, scales, n=11, **LAYOUT)
     with pytest.raises(ConfigError, match="scales must have 3 elements, got 2"):
         kernels.dequantize(packed, scales[:2], n=10, **LAYOUT)
-    with pytest.raises(ConfigError, match="n must be >= 0, got -3"):
+    with pytest.raises(ConfigError, match="n must be an integer >= 0, got -3"):
         kernels.dequantize(packed, scales, n=-3, **LAYOUT)
     with pytest.raises(ConfigError, match="packed must have 6 elements, got 5"):
         kernels.dequantize_add_(torch.zeros(12), packed, scales, **LAYOUT)
@@ -92,3 +95,22 @@ def test_add_is_the_sum_of_products_rounded_one_by_one():
     value = kernels.dequantize(packed, scales, n=1000, **LAYOUT)
     got = kernels.dequantize_add_(out.clone(), packed, scales, alpha=0.1, **LAYOUT)
     assert torch.equal(got, out + value * 0.1)
+
+
+@pytest.mark.parametrize("name", ["reference", "auto"])
+def test_autograd_sees_that_a_saved_tensor_was_changed(name):
+    scales, packed = kernels.quantize(torch.ones(10), **SETTINGS, key=0)
+    weight, out = torch.ones(10, requires_grad=True), torch.ones(10)
+    loss = (weight * out).sum()
+    with backend.use_backend(name):
+        kernels.dequantize_add_(out, packed, scales, **LAYOUT)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("name", ["reference", "auto"])
+def test_inference_tensors_are_added_to(name):
+    with torch.inference_mode(), backend.use_backend(name):
+        scales, packed = kernels.quantize(torch.ones(10), **{**SETTINGS, "norm": "linf"}, key=0)
+        total = kernels.dequantize_add_(torch.ones(10), packed, scales, **LAYOUT)
+    assert total.tolist() == [2.0] * 10

@@ -55,11 +55,11 @@ def test_what_does_not_fit_is_refused():
     symbols = torch.tensor([1, 8], dtype=torch.uint8)
     with pytest.raises(ConfigError, match="symbol 8 does not fit in 3 bits"):
         kernels.pack_symbols(symbols, 3)
-    with pytest.raises(ConfigError, match="bits must be 2 to 8, got 9"):
+    with pytest.raises(ConfigError, match="bits must be an integer from 2 to 8, got 9"):
         kernels.pack_symbols(symbols, 9)
     with pytest.raises(ConfigError, match="packed must have 3 elements, got 2"):
         kernels.unpack_symbols(symbols, 5, 4)
     with pytest.raises(ConfigError, match=r"symbols must be flat, torch\.uint8"):
         kernels.pack_symbols(symbols.long(), 4)
-    with pytest.raises(ConfigError, match="n must be >= 0, got -1"):
+    with pytest.raises(ConfigError, match="n must be an integer >= 0, got -1"):
         kernels.packed_bytes(-1, 4)

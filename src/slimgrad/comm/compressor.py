@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import torch
@@ -123,12 +124,14 @@ class Compressor:
         Args:
             frame: flat uint8.
             out: flat contiguous float32 or float64 with as many components as the frame.
-            alpha: factor.
+            alpha: factor, finite.
             serial: keep the work on the calling thread.
 
         Raises:
+            ConfigError: ``out`` or ``alpha`` is not as above.
             FrameError: the bytes are not a valid frame, or hold another number of components.
         """
+        _check_sum(out, alpha)
         decoded = wire.decode(frame)
         header = decoded.header
         if header.n != out.numel():
@@ -173,3 +176,15 @@ class Compressor:
             if ((symbols & magnitudes(header.bits)) > most).any():
                 raise FrameError(f"a symbol names a level above {most}", payload_at)
         return packed
+
+
+def _check_sum(out: torch.Tensor, alpha: float) -> None:
+    right_kind = out.dtype in (torch.float32, torch.float64) and out.device.type == "cpu"
+    if not right_kind or out.dim() != 1 or not out.is_contiguous() or out.requires_grad:
+        raise ConfigError(
+            "out must be flat, contiguous, float32 or float64, on the CPU and without grad, "
+            f"got shape {tuple(out.shape)}, strides {out.stride()}, {out.dtype} on {out.device}, "
+            f"requires_grad={out.requires_grad}"
+        )
+    if not math.isfinite(alpha):
+        raise ConfigError(f"alpha must be finite, got {alpha!r}")

@@ -100,7 +100,7 @@ def compress(
     channel = Channel(_own_group(group))
     handle = CompressionHandle(names, compressor, chosen, policy, channel, seed)
     try:
-        require_same_settings(_settings(compressor, chosen, policy, parameters), channel)
+        require_same_settings(_settings(compressor, chosen, policy, seed, parameters), channel)
         _register(ddp, handle)
     except BaseException:
         handle.close()
@@ -198,6 +198,7 @@ def _settings(
     compressor: Compressor,
     exchange: Exchange,
     policy: Policy,
+    seed: int,
     parameters: dict[str, torch.nn.Parameter],
 ) -> dict[str, str]:
     layout = "\n".join(
@@ -210,5 +211,6 @@ def _settings(
         "codec": compressor.codec.name,
         "exchange": exchange.name,
         "policy": repr(policy),
+        "seed": str(seed),
         "parameters": hashlib.blake2b(layout.encode(), digest_size=8).hexdigest(),
     }

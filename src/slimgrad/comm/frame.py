@@ -173,9 +173,12 @@ def split(message: torch.Tensor, count: int) -> list[torch.Tensor]:
 
 
 def _header_at(data: torch.Tensor) -> tuple[Header, int]:
-    if data.dtype != torch.uint8 or data.dim() != 1 or not data.is_contiguous():
+    flat_bytes = data.dtype == torch.uint8 and data.dim() == 1 and data.is_contiguous()
+    if not flat_bytes or data.device.type != "cpu":
         raise FrameError(
-            f"a frame is a flat contiguous uint8 tensor, not {data.dtype} {tuple(data.shape)}", 0
+            "a frame is a flat contiguous uint8 tensor on the CPU, "
+            f"not {data.dtype} {tuple(data.shape)} on {data.device}",
+            0,
         )
     return read_header(data[:HEADER_BYTES].numpy().tobytes(), data.numel())
 

@@ -13,7 +13,8 @@ from slimgrad.comm.exchange import Channel, Exchange, GradientBucket, Span
 from slimgrad.comm.policy import Policy
 from slimgrad.comm.serial import multiply_
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
-from slimgrad.core.errors import CheckpointError
+from slimgrad.core.errors import CheckpointError, ConfigError
+from slimgrad.core.rng import stream_key
 
 GradBucket = dist.GradBucket  # pyright: ignore[reportPrivateImportUsage]
 _STATE_VERSION = 1
@@ -84,10 +85,18 @@ class CompressionHandle:
             raise CheckpointError(
                 f"compression state has version {state['version']}, this is {_STATE_VERSION}"
             )
+        try:
+            stream_key(state["seed"], state["step"], "")
+        except ConfigError as error:
+            raise CheckpointError(f"compression state cannot be continued: {error}") from error
         self.step, self.seed = state["step"], state["seed"]
 
     def close(self) -> None:
         """Finish what is queued and stop the communication thread; harmless when repeated.
+
+        Waits 5 seconds at most for a thread that waits for other ranks. The process group stays
+        until ``torch.distributed.destroy_process_group()``: closing its connections could cut off
+        ranks that still receive.
 
         DDP cannot forget a hook: a later backward pass of the module raises. Happens by itself
         when the interpreter exits.

@@ -67,7 +67,8 @@ class TrafficReport:
 class TrafficMeter:
     """The counters behind a report.
 
-    Only the communication thread counts, so that nothing is locked.
+    The communication hook counts steps and the communication thread counts all else, so that
+    nothing is locked.
 
     Attributes:
         measures_error: whether exchanges also measure the relative error of what they send;

@@ -1,1 +1,1 @@
-"""Errors, registries, random streams, units: what every other layer may import."""
+"""Errors, registries and random streams: what every other layer may import."""

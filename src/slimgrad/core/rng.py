@@ -24,7 +24,10 @@ def stream_key(seed: int, step: int, name: str, rank: int = 0) -> int:
         seed: experiment seed, any integer of 63 bits.
         step: optimizer step, >= 0.
         name: parameter or layer name.
-        rank: rank that draws; ranks that must agree pass the same value.
+        rank: rank that draws, >= 0; ranks that must agree pass the same value.
+
+    Raises:
+        ConfigError: a number out of range, or none.
 
     >>> stream_key(0, 0, "conv1.weight") == stream_key(0, 0, "conv1.weight")
     True
@@ -34,10 +37,12 @@ def stream_key(seed: int, step: int, name: str, rank: int = 0) -> int:
     try:
         head = _PACK.pack(seed, step, rank)
     except struct.error:
+        head = b""
+    if not head or step < 0 or rank < 0:
         raise ConfigError(
-            "seed, step and rank must be integers of at most 63 bits, "
+            "seed, step and rank must be integers of at most 63 bits, step and rank >= 0, "
             f"got {seed!r}, {step!r}, {rank!r}"
-        ) from None
+        )
     digest = hashlib.blake2b(head + name.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 

@@ -69,8 +69,8 @@ def quantize(
     _check_layout(bits, bucket_size)
     if norm not in NORMS:
         raise ConfigError(unknown_name_message("norm", norm, NORMS))
-    if not 0 <= key < 1 << 64:
-        raise ConfigError(f"key must be in [0, 2**64), got {key!r}")
+    if not _is_integer(key) or not 0 <= key < 1 << 64:
+        raise ConfigError(f"key must be an integer in [0, 2**64), got {key!r}")
     table = _level_table(tuple(levels), bits, grid)
     vector = vector.detach().contiguous()
     module = native_module()
@@ -198,7 +198,7 @@ def dequantize_add_(
         return reference.dequantize_add_(
             out, packed, scales, levels=table, bits=bits, bucket_size=bucket_size, alpha=alpha
         )
-    return native.dequantize_into(
+    native.dequantize_into(
         module,
         out,
         packed,
@@ -209,6 +209,9 @@ def dequantize_add_(
         alpha=alpha,
         serial=serial,
     )
+    if not out.is_inference():  # so that autograd sees the change, as it does with torch's own
+        torch.autograd.graph.increment_version(out)
+    return out
 
 
 def packed_bytes(n: int, bits: int) -> int:
@@ -286,6 +289,10 @@ def _symbol_values(levels: tuple[float, ...], bits: int) -> torch.Tensor:
     return reference.signed_levels(_level_table(levels, bits, None), bits)
 
 
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _check_vector(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> None:
     if tensor.dtype != dtype or tensor.dim() != 1 or tensor.device.type != "cpu":
         raise ConfigError(
@@ -301,15 +308,15 @@ def _check_size(name: str, tensor: torch.Tensor, dtype: torch.dtype, size: int) 
 
 
 def _check_count(n: int) -> None:
-    if n < 0:
-        raise ConfigError(f"n must be >= 0, got {n}")
+    if not _is_integer(n) or n < 0:
+        raise ConfigError(f"n must be an integer >= 0, got {n!r}")
 
 
 def _check_layout(bits: int, bucket_size: int) -> None:
-    if not MIN_BITS <= bits <= MAX_BITS:
-        raise ConfigError(f"bits must be {MIN_BITS} to {MAX_BITS}, got {bits!r}")
-    if not 1 <= bucket_size < 1 << 62:
-        raise ConfigError(f"bucket_size must be >= 1, got {bucket_size!r}")
+    if not _is_integer(bits) or not MIN_BITS <= bits <= MAX_BITS:
+        raise ConfigError(f"bits must be an integer from {MIN_BITS} to {MAX_BITS}, got {bits!r}")
+    if not _is_integer(bucket_size) or not 1 <= bucket_size < 1 << 62:
+        raise ConfigError(f"bucket_size must be an integer from 1 to 2**62, got {bucket_size!r}")
 
 
 def _check_packed(

@@ -179,5 +179,5 @@ class Channel:
         ]
 
     def close(self) -> None:
-        """Finish what is queued and stop the thread; harmless when repeated."""
+        """Finish what is queued, within 5 seconds, and stop the thread; harmless when repeated."""
         self._finalizer()
