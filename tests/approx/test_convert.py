@@ -38,6 +38,18 @@ class Tagged(nn.Conv2d):
         super().__init_subclass__(**kwargs)
 
 
+class Registered(nn.Conv2d):
+    def __init_subclass__(cls):
+        raise ValueError("the name is taken")
+
+
+class SelfMade(nn.Conv2d):
+    """Says itself how it is copied."""
+
+    def __reduce__(self):
+        return SelfMade, (self.in_channels, self.out_channels, self.kernel_size)
+
+
 def small_net():
     torch.manual_seed(0)
     return nn.Sequential(
@@ -180,6 +192,28 @@ def test_pickle_where_the_stock_class_pickles():
     assert type(copy.deepcopy(local)) is type(local)
 
 
+def test_a_class_that_copies_itself_in_its_own_way_keeps_it():
+    layer = SelfMade(3, 4, 3)
+    approximate(layer, Zero())
+    twin = copy.deepcopy(layer)
+    assert type(twin) is SelfMade
+    assert not backward(layer)["weight"].any()
+    assert backward(twin)["weight"].any()
+    approximate(twin, Zero())
+    assert not backward(twin)["weight"].any()
+
+
+def test_settings_changed_later_are_those_of_the_layer(traced):
+    stock, layer = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
+    layer.load_state_dict(stock.state_dict())
+    approximate(layer, traced)
+    for conv in (stock, layer):
+        conv.stride, conv.dilation, conv.padding = (2, 1), (1, 2), (0, 1)
+    for name, gradient in backward(layer).items():
+        torch.testing.assert_close(gradient, backward(stock)[name], rtol=1e-5, atol=1e-5)
+    assert layer(torch.ones(1, 3, 6, 6)).shape == stock(torch.ones(1, 3, 6, 6)).shape
+
+
 def test_a_second_approximate_is_refused_until_restore():
     model = small_net()
     handle = approximate(model, Zero())
@@ -238,6 +272,7 @@ def test_layers_left_exact_are_named_with_the_reason():
             "normed": parametrizations.weight_norm(weighted),
             "attention": nn.MultiheadAttention(4, 2),
             "tagged": Tagged(4, 4, 1),
+            "registered": Registered(4, 4, 1),
             "complex": nn.Conv2d(4, 4, 1, dtype=torch.complex64),
         }
     )
@@ -256,9 +291,12 @@ def test_layers_left_exact_are_named_with_the_reason():
         "complex": "its weight is complex64",
     }
     assert "its class Tagged allows no plain subclass" in rows["tagged"].reason
+    assert rows["registered"].reason == (
+        "its class Registered allows no plain subclass (the name is taken)"
+    )
     assert {name: rows[name].reason for name in reasons} == reasons
     assert all(rows[name].status == "exact" for name in reasons)
-    uncounted = {"tagged", "lazy", "replaced", "normed", "attention.out_proj"}
+    uncounted = {"tagged", "registered", "lazy", "replaced", "normed", "attention.out_proj"}
     assert {name for name in rows if not rows[name].counted} == uncounted
     assert "(not counted)" in str(handle.report())
     handle.restore()

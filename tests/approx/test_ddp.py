@@ -61,6 +61,6 @@ def test_ranks_draw_independent_noise(ranks):
 def test_skip_is_refused_by_name(ranks):
     for rank in ranks:
         assert rank["skip"] == (
-            "layer '0': Skip() leaves no gradient to reduce over the 2 processes of this run; "
+            "layer '0': Skip() leaves no gradient to reduce over the process group of this run; "
             "use Zero() here"
         )

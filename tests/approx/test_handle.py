@@ -141,20 +141,33 @@ def test_transposed_and_foreign_layers_are_counted_too():
         def forward(self, input):
             return {"out": super().forward(input)}
 
+    class Adapted(nn.Linear):
+        def forward(self, input, layer, *, output):
+            return super().forward(input)
+
     model = nn.ModuleDict(
         {
             "up": nn.ConvTranspose2d(2, 4, 2, stride=2),
             "one": nn.Conv1d(2, 4, 3),
             "wrapped": Wrapped(2, 3),
+            "adapted": Adapted(2, 3),
             "conv": nn.Conv2d(2, 2, 1),
         }
     )
     handle = approximate(model, Zero())
     model["up"](torch.ones(3, 2, 5, 5))
+    model["up"](input=torch.ones(3, 2, 5, 5), output_size=(11, 11))
     model["one"](torch.ones(3, 2, 5))
     model["wrapped"](torch.ones(3, 2))
+    model["adapted"](torch.ones(3, 2), layer=1, output=2)
     rows = {row.name: row.exact_macs for row in handle.report().layers}
-    assert rows == {"up": 3 * 25 * 2 * 4 * 4, "one": 3 * 3 * 4 * 6, "wrapped": 0, "conv": 0}
+    assert rows == {
+        "up": 2 * 3 * 25 * 2 * 4 * 4,
+        "one": 3 * 3 * 4 * 6,
+        "wrapped": 0,
+        "adapted": 3 * 2 * 3,
+        "conv": 0,
+    }
 
 
 def test_report_prints_a_table():
@@ -209,6 +222,11 @@ def test_resume_continues_bit_for_bit(estimator):
         (lambda s: s.pop("macs"), "not the state of an approximation"),
         (lambda s: s.update(version=99), "state of version 99; this release reads 1"),
         (lambda s: s.update(estimator="Zero()"), r"saved estimator is Zero\(\) but .* TopOne"),
+        (lambda s: s.update(step=-1), r"saved step must be an integer .* got -1"),
+        (lambda s: s.update(step="1"), r"saved step must be an integer .* got '1'"),
+        (lambda s: s.update(seed=True), r"saved seed must be an integer .* got True"),
+        (lambda s: s.update(macs=[1]), r"saved macs must map layer names to two integers, got \[1"),
+        (lambda s: s["macs"].update({"2": 7}), "saved macs must map layer names to two integers"),
         (lambda s: s["macs"].pop("2"), "saved layers differ from this model's: 2"),
         (lambda s: s["schedule"].update(name="always"), "the saved schedule is .*always"),
     ],
@@ -232,6 +250,20 @@ def test_a_restored_handle_refuses_to_go_on():
         handle.step()
     with pytest.raises(ConfigError, match=r"load_state_dict\(\) on a restored handle"):
         handle.load_state_dict(state)
+
+
+def test_a_wrong_choice_of_a_repeating_schedule_is_refused_at_once():
+    class Sometimes(Schedule):
+        name = "sometimes"
+        period = 3
+
+        def select(self, step, layer):
+            return None if step % 3 == 2 else layer.estimator
+
+    model = net()
+    with pytest.raises(ConfigError, match=r"returned None for layer '0'"):
+        approximate(model, Zero(), schedule=Sometimes())
+    assert type(model[0]) is nn.Conv2d
 
 
 def test_a_schedule_that_returns_something_else_is_refused():

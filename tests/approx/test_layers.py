@@ -151,6 +151,18 @@ def test_empty_batch_and_expanded_input(traced):
         torch.testing.assert_close(got[1], expected[1], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("sizes", [(4, 0), (0, 3)])
+def test_layers_without_outputs_or_inputs(sizes, traced):
+    for estimator in (Exact(), traced, Zero(), TopOne(), Random()):
+        for shape in ((2,), (2, 5), (2, 3, 5)):
+            layer = nn.Linear(*sizes)
+            handle = approximate(layer, estimator)
+            layer(torch.ones(*shape[1:], sizes[0])).sum().backward()
+            assert layer.weight.grad.shape == layer.weight.shape
+            assert handle.report().exact_macs == 0
+
+
 def test_wrong_inputs_get_the_stock_error():
     layer, linear = nn.Conv2d(4, 8, 3), nn.Linear(4, 2)
     approximate(layer, Zero())

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import warnings
+
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from slimgrad.approx import Random, TopOne, Zero, approximate
+from slimgrad.approx import Random, TopOne, Zero, approximate, plan
+from slimgrad.core.errors import FallbackWarning
 
 ESTIMATORS = [Zero(), TopOne(), Random(0.5)]
 
@@ -65,6 +70,67 @@ def test_checkpointed_exact_layers_are_counted_once():
     for reentrant in (True, False):
         gradients(model, lambda x, r=reentrant: checkpoint(model, x, use_reentrant=r))
     assert handle.report().layers[0].exact_macs == 2 * 3 * 25 * 4 * 18
+
+
+def test_saved_tensor_hooks_of_others_are_no_sign_of_a_checkpoint():
+    """A reentrant checkpoint runs its layers inside the backward pass, here under such hooks."""
+
+    def accumulate(model, forward):
+        with torch.autograd.graph.save_on_cpu():
+            for _ in range(2):
+                forward(X.clone().requires_grad_()).sum().backward()
+        return model[0].weight.grad
+
+    plain, model = net(), net()
+    counted, handle = approximate(plain, Random(0.5)), approximate(model, Random(0.5))
+    expected = accumulate(plain, plain)
+    got = accumulate(model, lambda x: checkpoint(model, x, use_reentrant=True))
+    assert torch.equal(got, expected)
+    assert handle.report() == counted.report()
+
+
+def test_each_backward_pass_through_one_graph_draws_anew():
+    model = net()
+    approximate(model, Random(0.5))
+    out = model(X).sum()
+    out.backward(retain_graph=True)
+    first = model[0].weight.grad.clone()
+    out.backward()
+    assert not torch.equal(model[0].weight.grad, 2 * first)
+
+
+@pytest.mark.parametrize("missing", ["_BACKWARD_NUMBER", "_SAVING_HOOKS"])
+def test_a_torch_that_does_not_tell_repeated_passes(monkeypatch, missing):
+    """Gradients stay right, counts are those of all passes, and that is said once."""
+    expected_model, model = net(), net()
+    plain = approximate(expected_model, Random(0.5), seed=2)
+    expected = gradients(expected_model, expected_model)
+    monkeypatch.setattr(plan, missing, None)
+    plan.warn_if_recomputing_is_unknown.cache_clear()
+    with pytest.warns(FallbackWarning, match="does not tell forward passes that a checkpoint"):
+        handle = approximate(model, Random(0.5), seed=2)
+    got = gradients(model, lambda x: checkpoint(model, x, use_reentrant=False))
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+    twice = [2 * row.exact_macs for row in plain.report().layers]
+    assert [row.exact_macs for row in handle.report().layers] == twice
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        approximate(net(), Zero())
+    plan.warn_if_recomputing_is_unknown.cache_clear()
+
+
+def test_torch_without_its_private_functions_imports():
+    code = (
+        "import torch\n"
+        "del torch._C._current_graph_task_id, torch._C._autograd._top_saved_tensors_default_hooks\n"
+        "import warnings, slimgrad\n"
+        "warnings.simplefilter('ignore')\n"
+        "layer = torch.nn.Conv2d(1, 1, 1)\n"
+        "slimgrad.approximate(layer, slimgrad.Zero())\n"
+        "layer(torch.ones(1, 1, 2, 2)).sum().backward()\n"
+        "assert not layer.weight.grad.any()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])

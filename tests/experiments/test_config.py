@@ -79,6 +79,10 @@ def test_a_wrong_file_is_named(tmp_path: Path, content: bytes | None, message: s
             "method: method 'x' has a schedule but estimates exactly everywhere",
         ),
         (
+            {"method": {"name": "x", "estimator": "skip"}},
+            "method: method 'x': skip leaves no gradient for the workers to reduce; name zero",
+        ),
+        (
             {"method": {"name": "x", "codec": "fixed"}},
             "method: method 'x' has a codec but no quantizer",
         ),

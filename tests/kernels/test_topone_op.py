@@ -75,19 +75,23 @@ def test_inputs_that_require_gradients_are_served_but_not_differentiated():
         got.sum().backward()
 
 
-SETTINGS = {
-    "kernel_size": (0, "kernel_size must be an integer >= 1 or two of them, got 0"),
-    "stride": ((1, 0), r"stride must be an integer >= 1 or two of them, got \(1, 0\)"),
-    "padding": (-1, "padding must be an integer >= 0"),
-    "dilation": ((1, 1, 1), "dilation must be an integer >= 1 or two of them"),
-    "groups": (4, "groups must be >= 1 and divide the 6 channels of x and the 10 of grad_out"),
-    "scale": (float("nan"), "scale must be a finite number, got nan"),
-}
+SETTINGS = [
+    ("kernel_size", 0, "kernel_size must be an integer >= 1 or two of them, got 0"),
+    ("kernel_size", "3", "kernel_size must be an integer >= 1 or two of them, got '3'"),
+    ("stride", (1, 0), r"stride must be an integer >= 1 or two of them, got \(1, 0\)"),
+    ("stride", 1.5, "stride must be an integer >= 1 or two of them, got 1.5"),
+    ("padding", -1, "padding must be an integer >= 0"),
+    ("padding", None, "padding must be an integer >= 0 or two of them, got None"),
+    ("dilation", (1, 1, 1), "dilation must be an integer >= 1 or two of them"),
+    ("groups", 4, "groups must be an integer >= 1 and divide the 6 channels of x and the 10 of"),
+    ("groups", 1.0, "groups must be an integer >= 1 .* got 1.0"),
+    ("scale", float("nan"), "scale must be a finite number, got nan"),
+    ("scale", "1", "scale must be a finite number, got '1'"),
+]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_bad_settings_are_named(name):
-    value, message = SETTINGS[name]
+@pytest.mark.parametrize(("name", "value", "message"), SETTINGS)
+def test_bad_settings_are_named(name, value, message):
     with pytest.raises(ConfigError, match=message):
         topone_weight_grad(*tensors(), **{"kernel_size": 3, "padding": 1, name: value})
 

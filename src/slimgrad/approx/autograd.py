@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry
+from slimgrad.approx.plan import LayerPlan
 from slimgrad.core.errors import SlimgradError
 
 
@@ -18,16 +19,23 @@ class LayerCall:
     """One approximate call of a layer.
 
     Attributes:
-        layer: dotted name of the layer.
+        plan: name and random streams of the layer.
         estimator: estimates the weight gradient.
         geometry: the layer.
-        key: of the random stream, 0 where the estimator needs none.
     """
 
-    layer: str
+    plan: LayerPlan
     estimator: GradientEstimator
     geometry: LayerGeometry
-    key: int
+
+    def weight_grad(self, x: torch.Tensor | None, grad_out: torch.Tensor) -> torch.Tensor:
+        """The estimate.
+
+        Its random stream is named here, in the backward pass: a forward pass that checkpointing
+        repeats then takes no part in the numbering of the calls.
+        """
+        key = self.plan.next_key() if self.estimator.needs_key else 0
+        return self.estimator.weight_grad(x, grad_out, self.geometry, key)
 
 
 def _layer_output(
@@ -63,7 +71,7 @@ def _input_grad(
 
 def _bias_grad(grad_out: torch.Tensor, geometry: LayerGeometry) -> torch.Tensor:
     if geometry.kind == "linear":
-        return grad_out.reshape(-1, grad_out.shape[-1]).sum(0)
+        return grad_out.flatten(0, -2).sum(0)
     return grad_out.sum((0, 2, 3))
 
 
@@ -81,7 +89,7 @@ class EstimatedWeightGrad(torch.autograd.Function):
     @staticmethod
     def forward(grad_out: torch.Tensor, x: torch.Tensor | None, call: LayerCall) -> torch.Tensor:
         """The estimated weight gradient."""
-        return call.estimator.weight_grad(x, grad_out, call.geometry, call.key)
+        return call.weight_grad(x, grad_out)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -97,9 +105,9 @@ class EstimatedWeightGrad(torch.autograd.Function):
         """
         call = ctx.call
         raise SlimgradError(
-            f"layer {call.layer!r}: the weight gradient estimated by {call.estimator!r} cannot be "
-            "differentiated again; leave this layer exact (where=, schedule=) or restore() the "
-            "model for second derivatives"
+            f"layer {call.plan.name!r}: the weight gradient estimated by {call.estimator!r} "
+            "cannot be differentiated again; leave this layer exact (where=, schedule=) or "
+            "restore() the model for second derivatives"
         )
 
 
@@ -166,7 +174,7 @@ def _gradients(
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             estimate = EstimatedWeightGrad.apply(grad_out, x, call)
         else:
-            estimate = call.estimator.weight_grad(x, grad_out, call.geometry, call.key)
+            estimate = call.weight_grad(x, grad_out)
         weight_grad = _in_layout_of(weight, estimate)
     if ctx.needs_input_grad[2]:
         bias_grad = _bias_grad(grad_out, call.geometry)

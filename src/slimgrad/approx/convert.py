@@ -12,16 +12,9 @@ from torch import nn
 from slimgrad.approx.choice import Candidate, Where, bare_model, candidates
 from slimgrad.approx.estimators.base import GradientEstimator
 from slimgrad.approx.estimators.exact import Exact
-from slimgrad.approx.handle import ApproximationHandle, PlannedLayer
-from slimgrad.approx.layers import (
-    ApproximatedLayer,
-    CountedLayer,
-    change_back,
-    change_class,
-    is_changed,
-    layer_geometry,
-)
-from slimgrad.approx.plan import LayerPlan, StepClock
+from slimgrad.approx.handle import PERIOD_CAP, ApproximationHandle, PlannedLayer
+from slimgrad.approx.layers import change_back, change_class, is_changed, layer_geometry
+from slimgrad.approx.plan import LayerPlan, StepClock, is_seed, warn_if_recomputing_is_unknown
 from slimgrad.approx.schedules import Always, Schedule, ScheduledLayer
 from slimgrad.core.errors import ConfigError, NoEffectWarning
 
@@ -63,10 +56,12 @@ def approximate(
 
     Raises:
         ConfigError: an argument has the wrong form, a name in ``where`` does not exist or cannot
-            be converted, or the model is approximated already.
+            be converted, the model is approximated already, or a choice of the schedule is not
+            possible in this run.
 
     Warns:
         NoEffectWarning: no layer was converted, or the schedule selects none of them.
+        FallbackWarning: this torch does not tell what checkpointing repeats.
 
     >>> import slimgrad
     >>> model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Conv2d(2, 2, 3))
@@ -86,7 +81,9 @@ def approximate(
     found = candidates(model, where)
     clock = StepClock(schedule, seed)
     planned = _plan(found, estimator, clock)
+    _check_choices(planned, schedule)
     clock.move_to(0)
+    warn_if_recomputing_is_unknown()
     handle = ApproximationHandle(estimator, clock, _convert(planned), optimizer)
     for layer in planned:
         if layer.plan is not None:
@@ -113,7 +110,7 @@ def _check_arguments(
             f"optimizer must be a torch.optim.Optimizer, got {optimizer!r}; "
             "leave it out and call handle.step() after each step instead"
         )
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+    if not is_seed(seed):
         raise ConfigError(f"seed must be an integer from 0 to 2**63 - 1, got {seed!r}")
 
 
@@ -136,14 +133,21 @@ def _plan(
     return planned
 
 
+def _check_choices(planned: list[PlannedLayer], schedule: Schedule) -> None:
+    """Ask for every choice now, so that a wrong one does not end the training half-way."""
+    for step in range(min(schedule.period or 1, PERIOD_CAP)):
+        for layer in planned:
+            if layer.plan is not None:
+                layer.plan.choice(step)
+
+
 def _convert(planned: list[PlannedLayer]) -> list[PlannedLayer]:
     for layer in planned:
         module = layer.candidate.module
         if is_changed(module):  # a copy of an approximated layer, owned by nobody
             change_back(module)
         if layer.plan is not None:
-            mixin = ApproximatedLayer if layer.plan.layer is not None else CountedLayer
-            change_class(module, mixin, layer.plan)
+            change_class(module, layer.plan)
     return planned
 
 

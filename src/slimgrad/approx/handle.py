@@ -11,13 +11,13 @@ from slimgrad.approx.choice import Candidate
 from slimgrad.approx.estimators.base import GradientEstimator
 from slimgrad.approx.estimators.exact import Exact
 from slimgrad.approx.layers import PLAN, change_back, is_changed
-from slimgrad.approx.plan import LayerPlan, StepClock
+from slimgrad.approx.plan import LayerPlan, StepClock, is_seed
 from slimgrad.approx.report import ApproximationReport, LayerReport
 from slimgrad.approx.schedules import Schedule
 from slimgrad.core.errors import CheckpointError, ConfigError
 
 _STATE_VERSION = 1
-_PERIOD_CAP = 4096  # steps looked ahead to tell which layers a schedule ever selects
+PERIOD_CAP = 4096  # steps looked ahead to tell which layers a schedule ever selects
 
 
 @dataclass(frozen=True)
@@ -122,23 +122,8 @@ class ApproximationHandle:
             ConfigError: the handle was restored.
         """
         self._check_live("load_state_dict()")
-        fields = {"version", "step", "seed", "estimator", "schedule", "macs"}
-        if not isinstance(state, dict) or not fields <= state.keys():
-            raise CheckpointError(f"not the state of an approximation: needs {sorted(fields)}")
-        if state["version"] != _STATE_VERSION:
-            raise CheckpointError(
-                f"approximation state of version {state['version']!r}; this release reads "
-                f"{_STATE_VERSION}"
-            )
-        if state["estimator"] != repr(self.estimator):
-            raise CheckpointError(
-                f"the saved estimator is {state['estimator']} but this one is {self.estimator!r}"
-            )
         plans = {layer.candidate.name: layer.plan for layer in self._layers if layer.plan}
-        if differing := sorted(plans.keys() ^ state["macs"].keys()):
-            raise CheckpointError(
-                f"the saved layers differ from this model's: {', '.join(differing)}"
-            )
+        _check_state(state, repr(self.estimator), set(plans))
         self.schedule.load_state_dict(state["schedule"])
         for name, (exact, spent) in state["macs"].items():
             plans[name].restore_totals(exact, spent)
@@ -150,7 +135,7 @@ class ApproximationHandle:
 
         For a schedule that never repeats, these are the layers it selects in its first steps.
         """
-        steps = range(min(self.schedule.period or _PERIOD_CAP, _PERIOD_CAP))
+        steps = range(min(self.schedule.period or PERIOD_CAP, PERIOD_CAP))
         return [
             layer.candidate.name
             for layer in self._layers
@@ -205,3 +190,35 @@ def _is_selected(schedule: Schedule, plan: LayerPlan, steps: range) -> bool:
     if scheduled is None:
         return False
     return any(not isinstance(schedule.select(step, scheduled), Exact) for step in steps)
+
+
+def _check_state(state: object, estimator: str, names: set[str]) -> None:
+    fields = {"version", "step", "seed", "estimator", "schedule", "macs"}
+    if not isinstance(state, dict) or not fields <= state.keys():
+        raise CheckpointError(f"not the state of an approximation: needs {sorted(fields)}")
+    if state["version"] != _STATE_VERSION:
+        raise CheckpointError(
+            f"approximation state of version {state['version']!r}; this release reads "
+            f"{_STATE_VERSION}"
+        )
+    if state["estimator"] != estimator:
+        raise CheckpointError(
+            f"the saved estimator is {state['estimator']} but this one is {estimator}"
+        )
+    # Step and seed name random streams alike: both are integers of 63 bits.
+    for field in ("step", "seed"):
+        if not is_seed(state[field]):
+            raise CheckpointError(
+                f"the saved {field} must be an integer from 0 to 2**63 - 1, got {state[field]!r}"
+            )
+    counts = state["macs"]
+    if not isinstance(counts, dict) or not all(_is_pair(pair) for pair in counts.values()):
+        raise CheckpointError(
+            f"the saved macs must map layer names to two integers, got {counts!r}"
+        )
+    if differing := sorted(names ^ counts.keys()):
+        raise CheckpointError(f"the saved layers differ from this model's: {', '.join(differing)}")
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and [type(number) for number in value] == [int, int]

@@ -1,13 +1,16 @@
-"""The classes that converted layers take on, and the way back."""
+"""The class that layers take on, and the way back."""
 
 from __future__ import annotations
 
+import copyreg
 import functools
+import math
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from slimgrad.approx.autograd import ApproximateLayer, LayerCall
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry
@@ -17,57 +20,39 @@ PLAN = "_approx_plan"
 
 
 class CountedLayer(nn.Module):
-    """Mixin: counts the multiply-adds of the exact weight gradient, changes nothing else."""
+    """Mixin: counts weight-gradient multiply-adds, and estimates where the layer's plan says so.
+
+    Layers that stay exact take it on too: forward hooks could count them as well, but would slow
+    down and, in ``nn.TransformerEncoderLayer``, change what evaluation computes.
+    """
 
     _approx_plan: LayerPlan
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The stock output."""
+        if not _trains_weight(self):
+            return super().forward(*args, **kwargs)
+        plan = self._approx_plan
+        if plan.estimator is not None:
+            output = _estimating_output(self, plan.estimator, *args, **kwargs)
+            if output is not None:
+                return output
         output = super().forward(*args, **kwargs)
-        if _trains_weight(self):
-            macs = _exact_macs(self, args[0] if args else None, output)
-            self._approx_plan.count(macs, macs)
+        macs = _exact_macs(self, output, *args, **kwargs)
+        plan.count(macs, macs)
         return output
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Copies and pickles are rebuilt from the stock class, which has an importable name."""
-        if not is_changed(self):
-            return super().__reduce_ex__(protocol)
-        _, args, *rest = super().__reduce_ex__(max(int(protocol), 2))
-        mixin, stock = type(self).__bases__
-        return _rebuild, (mixin, stock, *args[1:]), *rest
-
-
-class ApproximatedLayer(CountedLayer):
-    """Mixin: in training, the weight gradient is estimated where the schedule says so."""
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """The stock output."""
-        estimator = self._approx_plan.estimator
-        if estimator is None or not _trains_weight(self):
-            return super().forward(input)
-        batched = self._as_batch(input)
-        if batched is None:
-            return super().forward(input)
-        if estimator.needs_key:
-            output = _keyed_output(self, batched, estimator)
-        else:
-            output = _approximate_output(self, batched, estimator, 0)
-        return output.squeeze(0) if batched.dim() > input.dim() else output
 
     def extra_repr(self) -> str:
         """The stock text and this step's estimator."""
         return f"{super().extra_repr()}, weight_grad={self._approx_plan.estimator or 'exact'}"
 
-    def _as_batch(self, input: torch.Tensor) -> torch.Tensor | None:
-        """``input`` with a sample dimension; None where only the stock operation can take it."""
-        dims = 2 if isinstance(self, nn.Linear) else 4
-        if input.is_nested or input.layout is not torch.strided:
-            return None
-        if input.dim() == dims - 1:
-            return input.unsqueeze(0)
-        fits = input.dim() >= 2 if dims == 2 else input.dim() == 4
-        return input if fits else None
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles are rebuilt from the stock class, which has an importable name."""
+        reduced = super().__reduce_ex__(max(int(protocol), 2))
+        if not is_changed(self) or reduced[0] is not copyreg.__newobj__:  # pyright: ignore[reportAttributeAccessIssue]
+            return reduced
+        _, args, *rest = reduced
+        return _rebuild, (type(self).__bases__[1], *args[1:]), *rest
 
 
 def _trains_weight(layer: nn.Module) -> bool:
@@ -81,27 +66,57 @@ def _trains_weight(layer: nn.Module) -> bool:
     return not torch.compiler.is_exporting() and not tracing
 
 
-def _exact_macs(layer: nn.Module, x: Any, output: Any) -> int:
-    """Multiply-adds of one exact weight gradient; 0 for outputs of a form of their own."""
-    weight = cast("torch.Tensor", layer.weight)
-    # A transposed convolution has its input channels first, and slides over its input.
-    slid = x if getattr(layer, "transposed", False) else output
-    if not isinstance(slid, torch.Tensor):
-        return 0
-    return slid.numel() // weight.shape[0] * weight.numel()
+def _exact_macs(layer: nn.Module, output: Any, /, input: Any = None, *_: Any, **__: Any) -> int:
+    """Multiply-adds of one exact weight gradient; 0 for outputs of a form of their own.
+
+    From the settings alone, as the geometry.
+    """
+    if isinstance(layer, nn.Linear):
+        slid, macs = output, layer.in_features
+    else:
+        assert isinstance(layer, _ConvNd)
+        # A transposed convolution slides over its input.
+        slid, channels = (
+            (input, layer.out_channels) if layer.transposed else (output, layer.in_channels)
+        )
+        macs = channels // layer.groups * math.prod(layer.kernel_size)
+    return slid.numel() * macs if isinstance(slid, torch.Tensor) else 0
 
 
-def _approximate_output(
-    layer: nn.Module, x: torch.Tensor, estimator: GradientEstimator, key: int
+def _estimating_output(
+    layer: nn.Module, estimator: GradientEstimator, input: torch.Tensor
+) -> torch.Tensor | None:
+    """The stock output with an estimate behind it; None where only the stock layer can take it."""
+    assert isinstance(layer, nn.Conv2d | nn.Linear)
+    batched = _as_batch(layer, input)
+    if batched is None:
+        return None
+    run = _call_outside_compiled_code if estimator.needs_key else _call
+    output = run(layer, batched, estimator)
+    return output.squeeze(0) if batched.dim() > input.dim() else output
+
+
+def _as_batch(layer: nn.Conv2d | nn.Linear, input: torch.Tensor) -> torch.Tensor | None:
+    """``input`` with a sample dimension; None where only the stock operation can take it."""
+    dims = 2 if isinstance(layer, nn.Linear) else 4
+    if input.is_nested or input.layout is not torch.strided:
+        return None
+    if input.dim() == dims - 1:
+        return input.unsqueeze(0)
+    fits = input.dim() >= 2 if dims == 2 else input.dim() == 4
+    return input if fits else None
+
+
+def _call(
+    layer: nn.Conv2d | nn.Linear, x: torch.Tensor, estimator: GradientEstimator
 ) -> torch.Tensor:
     plan = cast("LayerPlan", layer._approx_plan)
-    assert plan.layer is not None
-    geometry = plan.layer.geometry
+    # Read anew in every call: whoever changes a stride later means the layer, not a copy of it.
+    geometry = layer_geometry(layer)
     if isinstance(layer, nn.Conv2d):
         x = _pad(layer, x)
-    weight, bias = cast("torch.Tensor", layer.weight), cast("torch.Tensor | None", layer.bias)
-    x, weight, bias = _autocast(x, weight, bias)
-    output = ApproximateLayer.apply(x, weight, bias, LayerCall(plan.name, estimator, geometry, key))
+    x, weight, bias = _autocast(x, layer.weight, layer.bias)
+    output = ApproximateLayer.apply(x, weight, bias, LayerCall(plan, estimator, geometry))
     assert isinstance(output, torch.Tensor)
     cost = estimator.cost(geometry, tuple(output.shape))
     plan.count(cost.exact_macs, cost.macs)
@@ -109,9 +124,10 @@ def _approximate_output(
 
 
 @torch.compiler.disable(reason="estimators with random streams run outside compiled code")
-def _keyed_output(layer: nn.Module, x: torch.Tensor, estimator: GradientEstimator) -> torch.Tensor:
-    plan = cast("LayerPlan", layer._approx_plan)
-    return _approximate_output(layer, x, estimator, plan.next_key())
+def _call_outside_compiled_code(
+    layer: nn.Conv2d | nn.Linear, x: torch.Tensor, estimator: GradientEstimator
+) -> torch.Tensor:
+    return _call(layer, x, estimator)
 
 
 def _autocast(
@@ -172,29 +188,25 @@ def layer_geometry(layer: nn.Conv2d | nn.Linear) -> LayerGeometry:
 
 
 @functools.cache
-def combined_class(mixin: type[CountedLayer], stock: type[nn.Module]) -> type[nn.Module]:
-    """``stock`` with the abilities of ``mixin``; TypeError where ``stock`` allows no subclass."""
-    prefix = "Approximate" if issubclass(mixin, ApproximatedLayer) else "Counted"
-    return type(f"{prefix}{stock.__name__}", (mixin, stock), {"__module__": stock.__module__})
+def counted_class(stock: type[nn.Module]) -> type[nn.Module]:
+    """``stock`` with the abilities of :class:`CountedLayer`; fails as its subclasses would."""
+    return type(f"Counted{stock.__name__}", (CountedLayer, stock), {"__module__": stock.__module__})
 
 
-def _rebuild(mixin: type[CountedLayer], stock: type[nn.Module], *args: Any) -> nn.Module:
-    combined = combined_class(mixin, stock)
-    return combined.__new__(combined, *args)
+def _rebuild(stock: type[nn.Module], *args: Any) -> nn.Module:
+    counted = counted_class(stock)
+    return counted.__new__(counted, *args)
 
 
-def change_class(module: nn.Module, mixin: type[CountedLayer], plan: LayerPlan) -> None:
-    """Give ``module`` the abilities of ``mixin``; parameters, buffers and hooks stay."""
-    module.__class__ = combined_class(mixin, type(module))
+def change_class(module: nn.Module, plan: LayerPlan) -> None:
+    """Count and, as ``plan`` says, estimate in ``module``; parameters, buffers and hooks stay."""
+    module.__class__ = counted_class(type(module))
     module.__dict__[PLAN] = plan
 
 
 def is_changed(module: nn.Module) -> bool:
     """Whether :func:`change_class` was the last to change the class of ``module``."""
-    return PLAN in module.__dict__ and type(module).__bases__[0] in (
-        CountedLayer,
-        ApproximatedLayer,
-    )
+    return PLAN in module.__dict__ and type(module).__bases__[0] is CountedLayer
 
 
 def change_back(module: nn.Module) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._autograd import _top_saved_tensors_default_hooks
+from torch.utils.checkpoint import checkpoint
 
 from slimgrad.approx.estimators.base import GradientEstimator
 from slimgrad.approx.estimators.exact import Exact
-from slimgrad.approx.schedules import Schedule, ScheduledLayer
-from slimgrad.core.errors import ConfigError
+from slimgrad.approx.schedules import EXACT, Schedule, ScheduledLayer
+from slimgrad.core.errors import ConfigError, FallbackWarning
 from slimgrad.core.rng import stream_key
 
 
@@ -26,15 +28,41 @@ def current_rank() -> int:
     return dist.get_rank() if _distributed() else 0
 
 
-def recomputing() -> bool:
-    """Whether this forward pass repeats one already counted, for a non-reentrant checkpoint.
+def is_seed(value: object) -> bool:
+    """Whether ``value`` can name a random stream: an integer from 0 to 2**63 - 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
-    Such a pass runs inside a backward pass and under saved-tensor hooks. The one of a reentrant
-    checkpoint runs without them, and is the first with gradients enabled.
+
+# Private, but what torch.utils.checkpoint itself goes by.
+_BACKWARD_NUMBER = getattr(torch._C, "_current_graph_task_id", None)
+_SAVING_HOOKS = getattr(
+    getattr(torch._C, "_autograd", None), "_top_saved_tensors_default_hooks", None
+)
+
+
+def recomputing() -> bool:
+    """Whether a non-reentrant checkpoint repeats a forward pass that was counted already.
+
+    Such a pass runs inside a backward pass and under hooks of the checkpoint. The one of a
+    reentrant checkpoint runs without them, and is the first with gradients enabled. Only counts
+    depend on the answer; False where torch does not tell.
     """
-    if torch._C._current_graph_task_id() == -1:
+    if _BACKWARD_NUMBER is None or _SAVING_HOOKS is None or _BACKWARD_NUMBER() == -1:
         return False
-    return _top_saved_tensors_default_hooks(True) is not None
+    hooks = _SAVING_HOOKS(True)
+    return hooks is not None and getattr(hooks[0], "__module__", "") == checkpoint.__module__
+
+
+@functools.cache
+def warn_if_recomputing_is_unknown() -> None:
+    """Say once that this torch does not tell what :func:`recomputing` asks."""
+    if _BACKWARD_NUMBER is None or _SAVING_HOOKS is None:
+        warnings.warn(
+            f"torch {torch.__version__} does not tell forward passes that a checkpoint repeats: "
+            "their multiply-adds are counted twice in reports; gradients are not affected",
+            FallbackWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(eq=False)
@@ -80,7 +108,7 @@ class LayerPlan:
         clock: the step.
         layer: the layer as its schedule sees it; None for a layer that is only counted.
         estimator: choice for this step; None runs the stock operation.
-        calls: approximate forward passes since the last step.
+        calls: random streams drawn from since the last step.
         exact_macs: multiply-adds of exact weight gradients so far.
         spent_macs: multiply-adds spent on weight gradients so far.
         traced_macs: the same two, counted by compiled code.
@@ -113,36 +141,41 @@ class LayerPlan:
         return self.owner is not None and self.owner() is not None
 
     def choose(self) -> None:
-        """Ask the schedule for this step's estimator.
-
-        Raises:
-            ConfigError: the schedule returned something else, or Skip in a run of many processes.
-        """
+        """Take the schedule's choice for this step."""
         self.calls = 0
-        if self.layer is None:
-            return
-        choice = self.clock.schedule.select(self.clock.step, self.layer)
-        if not isinstance(choice, GradientEstimator):
-            raise ConfigError(
-                f"schedule {self.clock.schedule!r} returned {choice!r} for layer {self.name!r}; "
-                "select() must return a GradientEstimator"
-            )
-        if not choice.needs_gradient and _distributed() and dist.get_world_size() > 1:
-            raise ConfigError(
-                f"layer {self.name!r}: {choice!r} leaves no gradient to reduce over the "
-                f"{dist.get_world_size()} processes of this run; use Zero() here"
-            )
+        choice = self.choice(self.clock.step)
         if isinstance(choice, Exact):
             self.estimator = None
         elif choice != self.estimator:
             # An equal estimator keeps its identity, so compiled code is not compiled again.
             self.estimator = choice
 
+    def choice(self, step: int) -> GradientEstimator:
+        """The schedule's choice for ``step``; exact for a layer that is only counted.
+
+        Raises:
+            ConfigError: the schedule returned something else, or Skip beside a process group.
+        """
+        if self.layer is None:
+            return EXACT
+        choice = self.clock.schedule.select(step, self.layer)
+        if not isinstance(choice, GradientEstimator):
+            raise ConfigError(
+                f"schedule {self.clock.schedule!r} returned {choice!r} for layer {self.name!r}; "
+                "select() must return a GradientEstimator"
+            )
+        # Even of a single process: DDP then turns the missing gradient into zeros.
+        if not choice.needs_gradient and _distributed():
+            raise ConfigError(
+                f"layer {self.name!r}: {choice!r} leaves no gradient to reduce over the "
+                "process group of this run; use Zero() here"
+            )
+        return choice
+
     def next_key(self) -> int:
         """Key of the random stream of this call: (seed, step, layer and call, rank)."""
         name = self.name if self.calls == 0 else f"{self.name}#{self.calls}"
-        if not recomputing():
-            self.calls += 1
+        self.calls += 1
         return stream_key(self.clock.seed, self.clock.step, name, current_rank())
 
     def count(self, exact: int, spent: int) -> None:

@@ -39,7 +39,8 @@ class ApproximationReport:
 
     Multiply-adds are counted in training-mode forward passes with gradients enabled, since every
     such pass is followed by one weight gradient. Weights used without calling such a layer
-    (attention projections, embeddings) are not among them.
+    (attention projections, embeddings) are not among them. A pass that a checkpoint repeats counts
+    once, unless compiled code inside the checkpoint runs it.
 
     Attributes:
         step: optimizer steps done.

@@ -104,7 +104,12 @@ class MethodConfig(Settings):
     @model_validator(mode="after")
     def _check(self) -> MethodConfig:
         if self.approximates:
-            parts.make_estimator(self.estimator)
+            estimator = parts.make_estimator(self.estimator)
+            if not estimator.needs_gradient:
+                raise ConfigError(
+                    f"method {self.name!r}: {self.estimator.name} leaves no gradient for the "
+                    "workers to reduce; name zero instead"
+                )
         elif self.schedule is not None:
             raise ConfigError(
                 f"method {self.name!r} has a schedule but estimates exactly everywhere: "

@@ -76,7 +76,7 @@ def topone_weight_grad(
     _check_tensors(x, grad_out)
     _check_groups(x, grad_out, groups)
     _check_output_size(x, grad_out, kernel, steps, pads, spread)
-    if not math.isfinite(scale):
+    if not isinstance(scale, int | float) or not math.isfinite(scale):
         raise ConfigError(f"scale must be a finite number, got {scale!r}")
     return torch.ops.slimgrad.topone_weight_grad(
         x, grad_out, kernel, steps, pads, spread, groups, float(scale)
@@ -84,7 +84,7 @@ def topone_weight_grad(
 
 
 def _pair(name: str, value: int | Pair, least: int) -> Pair:
-    pair = (value, value) if isinstance(value, int) else tuple(value)
+    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
     if len(pair) != 2 or any(not isinstance(v, int) or v < least for v in pair):
         raise ConfigError(f"{name} must be an integer >= {least} or two of them, got {value!r}")
     return pair
@@ -114,10 +114,10 @@ def _check_tensors(x: torch.Tensor, grad_out: torch.Tensor) -> None:
 
 def _check_groups(x: torch.Tensor, grad_out: torch.Tensor, groups: int) -> None:
     channels, filters = x.shape[1], grad_out.shape[1]
-    if groups < 1 or channels % groups or filters % groups:
+    if not isinstance(groups, int) or groups < 1 or channels % groups or filters % groups:
         raise ConfigError(
-            f"groups must be >= 1 and divide the {channels} channels of x and the {filters} of"
-            f" grad_out, got {groups}"
+            f"groups must be an integer >= 1 and divide the {channels} channels of x and the"
+            f" {filters} of grad_out, got {groups!r}"
         )
 
 

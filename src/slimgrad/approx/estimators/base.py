@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -38,13 +39,7 @@ class LayerGeometry:
         >>> LayerGeometry("linear", (10, 64)).weight_grad_macs((128, 10))
         81920
         """
-        per_position = 1
-        for size in self.weight_shape:
-            per_position *= size
-        outputs = 1
-        for size in grad_out_shape:
-            outputs *= size
-        return outputs // self.weight_shape[0] * per_position
+        return math.prod(grad_out_shape) * math.prod(self.weight_shape[1:])
 
 
 @dataclass(frozen=True)

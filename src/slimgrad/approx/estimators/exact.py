@@ -28,8 +28,7 @@ def exact_weight_grad(
     tensor([[4., 6.]])
     """
     if geometry.kind == "linear":
-        outputs, inputs = geometry.weight_shape
-        return grad_out.reshape(-1, outputs).t() @ x.reshape(-1, inputs)
+        return grad_out.flatten(0, -2).t() @ x.flatten(0, -2)
     placeholder = grad_out.new_empty(1).expand(geometry.weight_shape)
     _, weight_grad, _ = torch.ops.aten.convolution_backward(
         grad_out,

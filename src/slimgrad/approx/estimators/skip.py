@@ -19,8 +19,8 @@ class Skip(GradientEstimator):
     moves the weight in that step, unlike with :class:`~slimgrad.approx.Zero`. The bias keeps its
     exact gradient. Biased as an estimate of G.
 
-    Refused in runs of more than one process: data-parallel reduction needs a gradient for every
-    parameter and would turn the missing one into zeros.
+    Refused where a process group is initialised, even one of a single process: data-parallel
+    reduction needs a gradient for every parameter and turns the missing one into zeros.
 
     >>> Skip().cost(LayerGeometry("linear", (10, 64)), (128, 10)).macs
     0
