@@ -57,6 +57,23 @@ def test_compiled_equals_eager_and_counts_alike(estimator):
     assert handle.report().exact_macs > 0
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_two_scales_and_sizes_in_one_process(dynamic):
+    for scale in (1.0, 0.5):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2), nn.Linear(16, 5))
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+        approximate(model, TopOne(scale), where=lambda name, module: True)
+        for samples in (4, 3):
+            expected, got = [], []
+            for call, found in ((model, expected), (compiled, got)):
+                model.zero_grad()
+                call(X[:samples]).square().sum().backward()
+                found += [p.grad for p in model.parameters()]
+            for gradient, reference in zip(got, expected, strict=True):
+                torch.testing.assert_close(gradient, reference, rtol=1e-5, atol=1e-5)
+
+
 def test_compiled_code_is_made_once_for_each_choice():
     model = net()
     handle = approximate(model, Zero(), schedule=EveryNthStep(3))

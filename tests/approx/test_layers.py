@@ -173,6 +173,8 @@ def test_wrong_inputs_get_the_stock_error():
         layer(torch.ones(1, 3, 5, 5))
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         linear(torch.ones(2, 3))
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        layer("x")
 
 
 def test_input_gradient_is_computed_only_where_needed():

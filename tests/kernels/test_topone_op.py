@@ -47,6 +47,14 @@ def test_compiled_equals_eager(channels_last):
     assert got.stride() == eager.stride()
 
 
+def test_one_compiled_function_serves_any_scale():
+    x, grad_out = tensors()
+    compiled = torch.compile(topone_weight_grad, fullgraph=True, backend="aot_eager")
+    for scale in (1.0, 0.5, 0.25):
+        got = compiled(x, grad_out, 3, padding=1, scale=scale)
+        assert torch.equal(got, topone_weight_grad(x, grad_out, 3, padding=1, scale=scale))
+
+
 @pytest.mark.parametrize("name", ["auto", "reference"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_the_result_follows_the_layout_and_dtype_of_x(name, dtype):

@@ -99,7 +99,8 @@ def _estimating_output(
 def _as_batch(layer: nn.Conv2d | nn.Linear, input: torch.Tensor) -> torch.Tensor | None:
     """``input`` with a sample dimension; None where only the stock operation can take it."""
     dims = 2 if isinstance(layer, nn.Linear) else 4
-    if input.is_nested or input.layout is not torch.strided:
+    tensor = isinstance(input, torch.Tensor)
+    if not tensor or input.is_nested or input.layout is not torch.strided:
         return None
     if input.dim() == dims - 1:
         return input.unsqueeze(0)

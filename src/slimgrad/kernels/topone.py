@@ -76,7 +76,8 @@ def topone_weight_grad(
     _check_tensors(x, grad_out)
     _check_groups(x, grad_out, groups)
     _check_output_size(x, grad_out, kernel, steps, pads, spread)
-    if not isinstance(scale, int | float) or not math.isfinite(scale):
+    # Not math.isfinite, which code compiled for dynamic shapes cannot trace.
+    if not isinstance(scale, int | float) or not -math.inf < scale < math.inf:
         raise ConfigError(f"scale must be a finite number, got {scale!r}")
     return torch.ops.slimgrad.topone_weight_grad(
         x, grad_out, kernel, steps, pads, spread, groups, float(scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import torch
@@ -46,9 +46,13 @@ class TopOne(GradientEstimator):
 
     name: ClassVar[str] = "topone"
     unbiased: ClassVar[bool] = False
+    _scale_text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_scale("TopOne", self.scale)
+        # torch.compile makes an input of any float that changed, and fails on one that only the
+        # backward pass reads; a text it takes as it is.
+        object.__setattr__(self, "_scale_text", repr(float(self.scale)))
 
     def weight_grad(
         self,
@@ -61,15 +65,16 @@ class TopOne(GradientEstimator):
         assert x is not None
         if grad_out.numel() == 0:
             return grad_out.new_zeros(geometry.weight_shape)
+        scale = float(self._scale_text)
         if geometry.kind == "linear" and x.dim() == 2:
-            return exact_weight_grad(x, grad_out, geometry).mul_(self.scale)
+            return exact_weight_grad(x, grad_out, geometry).mul_(scale)
         if grad_out.dtype in (torch.bfloat16, torch.float16):
             x, wide = x.float(), grad_out.float()
         else:
             wide = grad_out
         if geometry.kind == "linear":
             x, wide = _as_maps(x), _as_maps(wide)
-        estimate = _topone(x, wide, geometry, self.scale)
+        estimate = _topone(x, wide, geometry, scale)
         return estimate.reshape(geometry.weight_shape).to(grad_out.dtype)
 
     def cost(self, geometry: LayerGeometry, grad_out_shape: tuple[int, ...]) -> WeightGradCost:
