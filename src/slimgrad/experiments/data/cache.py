@@ -49,7 +49,12 @@ def cached(
 def _fingerprint(name: str, files: list[Path]) -> str:
     digest = hashlib.sha256(f"{_LAYOUT}:{name}".encode())
     for file in files:
-        facts = os.stat(file)
+        try:
+            facts = os.stat(file)
+        except OSError as error:
+            raise DataError(
+                f"the data file {file} cannot be read ({error.strerror}): replace it or delete it"
+            ) from None
         digest.update(f"\n{os.path.abspath(file)}\t{facts.st_size}\t{facts.st_mtime_ns}".encode())
     return digest.hexdigest()[:20]
 
@@ -84,7 +89,7 @@ def _write(target: Path, dataset: ImageDataset) -> None:
     except OSError as error:
         raise DataError(
             f"cannot keep decoded images in {target.parent}: {error.strerror or error}; "
-            "choose another folder with --cache-dir"
+            "choose another folder with the variable XDG_CACHE_HOME or the setting data.cache_dir"
         ) from None
 
 
