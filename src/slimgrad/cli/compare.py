@@ -105,7 +105,7 @@ def choose(names: list[str], wanted: str) -> set[str]:
     """The names that ``wanted`` lists, separated by commas.
 
     Raises:
-        ConfigError: one is unknown; the text names the nearest.
+        ConfigError: one is unknown, then the text names the nearest; or there is none.
 
     >>> sorted(choose(["exact", "topone", "nuqsgd"], "topone, nuqsgd"))
     ['nuqsgd', 'topone']
@@ -113,6 +113,8 @@ def choose(names: list[str], wanted: str) -> set[str]:
     if wanted in names:
         return {wanted}
     chosen = {piece.strip() for piece in wanted.split(",") if piece.strip()}
+    if not chosen:
+        raise ConfigError(f"--methods {wanted!r}: names no method; allowed: {', '.join(names)}")
     for name in sorted(chosen):
         if name not in names:
             raise ConfigError(unknown_name_message("method", name, names))
