@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 
-from slimgrad.core.errors import CheckpointError, ConfigError
+from slimgrad.core.errors import CheckpointError, ConfigError, WorkerError
 from slimgrad.experiments import checkpoint, data, launch, provenance
 from slimgrad.experiments.config import (
     OUTSIDE_FINGERPRINT,
@@ -94,10 +94,14 @@ def run_session(command: Command, config: RunSettings, runs: list[TrainConfig]) 
 
 
 def _join(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Outcome | None:
-    """Take part in a launch that something else started; rank 0 writes."""
+    """Take part in a launch that something else started; rank 0 writes.
+
+    Raises:
+        WorkerError: another rank failed.
+    """
     dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
+    group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
     try:
-        group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
         # One rank of each machine decodes the images; the others then find them in the cache.
         first = int(os.environ.get("LOCAL_RANK", group.rank)) == 0
         plan = prepare(command, config, runs) if first else None
@@ -109,6 +113,13 @@ def _join(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Out
         with limited_threads(plan.threads):
             execute(plan, group)
         dist.barrier()
+    except RuntimeError as error:
+        if not launch.lost_peer(str(error)):
+            raise
+        raise WorkerError(
+            f"rank {group.rank} of {group.world_size} stopped because another rank failed; "
+            "the message of that rank says why"
+        ) from error
     finally:
         dist.destroy_process_group()
     return Outcome(config.out, read_records(plan.records)) if group.rank == 0 else None
