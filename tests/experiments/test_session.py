@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from slimgrad.core.errors import CheckpointError, ConfigError, DataError
+from slimgrad.core.errors import CheckpointError, ConfigError, DataError, NoEffectWarning
 from slimgrad.experiments import checkpoint, records
 from slimgrad.experiments.compare import compare, planned_runs
 from slimgrad.experiments.config import CompareConfig, TrainConfig
@@ -294,3 +295,20 @@ def test_a_folder_that_cannot_be_written_is_told(
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ConfigError, match="cannot be written to; choose another folder"):
         train(tiny_config())
+
+
+def test_warnings_are_recorded_for_every_run_and_shown_once(tiny_config):
+    method = {
+        "name": "far",
+        "estimator": "topone",
+        "schedule": "every_nth_layer:n=100,start=50",
+    }
+    config = as_comparison(tiny_config(epochs=1), methods=[method], seeds=[0, 1])
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always", NoEffectWarning)
+        outcome = compare(config)
+    found = [record for record in outcome.records if record["kind"] == "warning"]
+    assert [(record["method"], record["seed"]) for record in found] == [("far", 0), ("far", 1)]
+    assert "selects none of the 2 chosen layers" in found[0]["text"]
+    assert found[0]["process"] == os.getpid()
+    assert [str(warning.message) for warning in shown] == [found[0]["text"]]

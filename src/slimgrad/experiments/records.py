@@ -19,6 +19,7 @@ _REQUIRED = {
     "progress": ("method", "seed", "step", "steps"),
     "epoch": ("method", "seed", "epoch", "step"),
     "result": ("method", "seed"),
+    "warning": ("method", "seed", "text"),
 }
 
 
