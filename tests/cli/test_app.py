@@ -94,6 +94,9 @@ def test_errors_are_one_line(
 def test_what_errors_say(slimgrad_command: Command, engine: Any) -> None:
     for error, fact in (
         (DataError("a file\n is gone"), "a file is gone"),
+        (OSError(28, "No space left", "demo/records.jsonl"), "slimgrad: demo/records.jsonl: No sp"),
+        (OSError(28, "No space left"), "slimgrad: No space left"),
+        (OSError("timed out"), "slimgrad: timed out"),
         (ModuleNotFoundError("", name="mlxtend"), "needs the package 'mlxtend'"),
         (ZeroDivisionError("by zero"), "--debug: ZeroDivisionError: by zero"),
         (KeyboardInterrupt(), "interrupted"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slimgrad.cli.outfolder import is_main_process, own_folder, write_whole
+from slimgrad.cli.outfolder import is_main_process, own_folder
 from slimgrad.core.errors import ConfigError
 
 
@@ -79,12 +79,3 @@ def test_only_rank_0_of_a_launch_holds_the_folder(
     assert not is_main_process()
     with own_folder(tmp_path / "out"):
         assert not (tmp_path / "out").exists()
-
-
-def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "summary.json"
-    write_whole(path, "one")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(path, "two\ud800")
-    assert path.read_text() == "one"
-    assert list(tmp_path.iterdir()) == [path]

@@ -130,3 +130,26 @@ def test_a_setting_without_its_part_is_refused(
 
 def test_a_run_without_method_options_is_exact() -> None:
     assert settings_of(TrainOptions(estimator="exact"))["method"]["name"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ('method = "topone"', "method = 'topone': must be a table of settings"),
+        ('[method]\nname = "a"\nquantizer = 3', "method: quantizer = 3: must be a table"),
+        ("data = 3", "data = 3: must be a table of settings"),
+        ("optimizer = 3", "optimizer = 3: must be a table of settings"),
+    ],
+)
+def test_a_file_of_the_wrong_form_is_refused_whatever_is_given_beside_it(
+    slimgrad_command: Command, tmp_path: Path, text: str, fact: str
+) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    outcome = slimgrad_command(
+        *("train", "--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "out")),
+        *(("--bits", "4") if "quantizer" in text else ()),
+        *("--data", "digits", "--lr", "0.1"),
+    )
+    assert outcome.code == 2
+    assert fact in outcome.err
+    assert outcome.err.count("\n") == 1

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from slimgrad.core.errors import CheckpointError
-from slimgrad.experiments import checkpoint, files
+from slimgrad.experiments import files
 from slimgrad.experiments.checkpoint import Checkpoint, load, save
 
 
@@ -80,11 +80,11 @@ def test_a_crash_while_writing_leaves_the_last_checkpoint(
     file = tmp_path / "c"
     save(file, Checkpoint("print", 5, state))
 
-    def half(tensors: dict, path: Path, metadata: dict) -> None:
-        path.write_bytes(b"half")
+    def half(path: Path, content: bytes) -> None:
+        path.write_text("half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(OSError, match="no space left"):
         save(file, Checkpoint("print", 6, state))
     monkeypatch.undo()

@@ -22,6 +22,13 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path):
+    with pytest.raises(OSError, match=rf"No space left on device: '{tmp_path}/file'"):
+        write_atomically(tmp_path / "file", lambda file: Path("/dev/full").write_text("x"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_old_file_is_whole_until_the_new_one_is(tmp_path: Path):
     target = tmp_path / "file"
     write_atomically(target, lambda file: file.write_text("old"))

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,12 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 from torch.distributed.launcher import api
 
 from slimgrad.core.errors import ConfigError, WorkerError
-from slimgrad.experiments import checkpoint
+from slimgrad.experiments import checkpoint, session
 from slimgrad.experiments.config import TrainConfig
 from slimgrad.experiments.launch import failure_message, joined_launch, launch, threads_per_worker
 from slimgrad.experiments.plan import checkpoint_path
@@ -89,6 +91,37 @@ def test_a_launch_of_something_else_is_recognised():
     assert joined_launch({"RANK": "3"}) is None
     with pytest.raises(ConfigError, match="RANK='x' and WORLD_SIZE='4': both must be integers"):
         joined_launch({"RANK": "x", "WORLD_SIZE": "4"})
+
+
+@pytest.fixture
+def launch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a launch of torchrun with one process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    variables = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in (variables | {"GLOO_SOCKET_IFNAME": "lo"}).items():
+        monkeypatch.setenv(name, str(value))
+
+
+@pytest.mark.usefixtures("launch_of_one")
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("[gloo/pair.cc:5] Connection closed by peer", WorkerError, "rank 0 of 1 stopped because"),
+        ("something of its own", RuntimeError, "something of its own"),
+    ],
+)
+def test_a_rank_of_a_joined_launch_that_lost_another_says_no_more_than_that(
+    tiny_config, monkeypatch: pytest.MonkeyPatch, text: str, error: type, message: str
+):
+    def fail(*arguments):
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(session, "execute", fail)
+    with pytest.raises(error, match=message):
+        train(tiny_config())
+    assert not dist.is_initialized()
 
 
 def test_cores_are_divided_among_workers():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -240,3 +241,20 @@ def test_odd_results_have_a_line(plain: Console, written: io.StringIO) -> None:
     display.show({"kind": "result", "method": "[red]", "seed": 1, "final_accuracy": None}, state)
     display.close()
     assert written.getvalue() == "[red], seed 1: finished: accuracy unknown\n"
+
+
+def test_warnings_of_workers_are_passed_on_once(
+    tmp_path: Path, plain: Console, written: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warning(method: str, seed: int, process: int) -> dict[str, Any]:
+        text = "nothing\nis compressed"
+        return {
+            "kind": "warning", "method": method, "seed": seed, "text": text, "process": process,
+        }  # fmt: skip
+
+    path = tmp_path / "records.jsonl"
+    with FollowProgress(path, plain):
+        _append(path, [samples.session(("exact", "a", "b"), (1, 2))])
+        _append(path, [warning("a", 1, 0), warning("a", 2, 0), warning("b", 1, os.getpid())])
+    assert capsys.readouterr().err == "slimgrad: warning: a: nothing is compressed\n"
+    assert written.getvalue() == ""

@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 from slimgrad.core.errors import DataError
-from slimgrad.experiments.records import RecordWriter, keep_records, read_records
+from slimgrad.experiments.records import RecordWriter, read_records, write_records
 
 
 def test_each_record_is_readable_as_soon_as_it_is_written(tmp_path: Path):
     file = tmp_path / "new" / "records.jsonl"
     writer = RecordWriter(file)
     writer.write("note", step=1, loss=math.nan)
-    (first,) = read_records(file)
-    assert (first["kind"], first["step"]) == ("note", 1)
-    assert math.isnan(first["loss"])
+    assert read_records(file) == [{"kind": "note", "step": 1, "loss": None}]
     writer.write("note", step=2)
     assert len(read_records(file)) == 2
     writer.close()
@@ -47,8 +45,17 @@ def test_a_missing_file_is_named(tmp_path: Path):
         read_records(tmp_path / "nowhere")
 
 
-def test_unwanted_records_and_a_cut_line_are_dropped(tmp_path: Path):
+def test_records_replace_what_was_there_a_cut_line_included(tmp_path: Path):
     file = tmp_path / "r"
     file.write_text('{"kind": "a"}\n{"kind": "b"}\n{"ki')
-    keep_records(file, lambda record: record["kind"] == "b")
-    assert file.read_text() == '{"kind": "b"}\n'
+    write_records(file, [read_records(file)[1], {"kind": "c", "loss": math.inf}])
+    assert file.read_text() == '{"kind": "b"}\n{"kind": "c", "loss": null}\n'
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_disk_is_told_with_the_file():
+    writer = RecordWriter(Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        writer.write("note")
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        writer.close()

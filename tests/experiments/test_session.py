@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from slimgrad.core.errors import CheckpointError, ConfigError, DataError
-from slimgrad.experiments import checkpoint
+from slimgrad.core.errors import CheckpointError, ConfigError, DataError, NoEffectWarning
+from slimgrad.experiments import checkpoint, records
 from slimgrad.experiments.compare import compare, planned_runs
 from slimgrad.experiments.config import CompareConfig, TrainConfig
 from slimgrad.experiments.plan import checkpoint_path
@@ -20,10 +22,10 @@ from slimgrad.experiments.train import train
 TIMES = ("elapsed_seconds", "seconds_per_step", "total_seconds", "step_seconds")
 
 
-def without_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_times(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in record.items() if name not in TIMES}
-        for record in records
+        for record in found
         if record["kind"] != "session"
     ]
 
@@ -64,7 +66,7 @@ def test_a_run_writes_its_records_and_its_final_state(tiny_config):
     assert result["final_accuracy"] == epochs[-1]["test_accuracy"]
     assert result["best_accuracy"] == max(record["test_accuracy"] for record in epochs)
     assert result["steps"] == 16
-    assert result["bits_per_component"] == 32.0
+    assert result["bits_per_component"] is None  # one worker sends nothing
     assert result["saved_macs_share"] == 0.0
     assert 0 < result["seconds_per_step"] < result["total_seconds"]
     saved = checkpoint.load(checkpoint_path(config))
@@ -132,6 +134,8 @@ def test_resuming_with_other_settings_is_refused(tiny_config):
     before = (config.out / "records.jsonl").read_bytes()
     with pytest.raises(CheckpointError, match="another configuration: epochs was 2, is now 3"):
         train(config.replace(resume=True, epochs=3))
+    with pytest.raises(CheckpointError, match=r"data\.augment was 'auto', is now 'none'"):
+        train(config.replace(resume=True, data=config.data.replace(augment="none")))
     assert (config.out / "records.jsonl").read_bytes() == before
 
 
@@ -139,17 +143,45 @@ def test_resuming_with_other_images_is_refused(tiny_config, class_folders: Path,
     config = tiny_config(checkpoint_every=5)
     with interrupt_at(7):
         train(config)
+    file = config.out / "records.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    assert '"data_checksum": "' in lines[0]
     (class_folders / "train" / "dark" / "000.png").unlink()
+    with pytest.raises(CheckpointError, match="belongs to other data"):
+        train(config.replace(resume=True))
+    # Records without a checksum: the checkpoint has one of its own.
+    file.write_text(lines[0].replace("data_checksum", "unknown") + "".join(lines[1:]))
     with pytest.raises(CheckpointError, match="belongs to another configuration or other data"):
         train(config.replace(resume=True))
 
 
-@pytest.mark.parametrize("records", [None, ""])
-def test_resuming_nothing_is_refused(tiny_config, records: str | None):
+def test_results_of_other_images_are_not_mixed_with_new_ones(tiny_config, class_folders: Path):
+    config = as_comparison(tiny_config(epochs=1), methods=[{"name": "one"}], seeds=[0])
+    compare(config)
+    before = (config.out / "records.jsonl").read_bytes()
+    (class_folders / "train" / "dark" / "000.png").unlink()
+    with pytest.raises(CheckpointError, match=r"belongs to other data \(sha256 \w{64}, now \w{64}"):
+        compare(config.replace(seeds=[0, 1], resume=True))
+    assert (config.out / "records.jsonl").read_bytes() == before
+
+
+def test_a_session_that_cannot_be_begun_leaves_no_records(tiny_config, monkeypatch):
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(records, "write_text", full)
+    config = tiny_config()
+    with pytest.raises(OSError, match="No space left on device"):
+        train(config)
+    assert not config.out.exists()
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_resuming_nothing_is_refused(tiny_config, text: str | None):
     config = tiny_config(resume=True)
-    if records is not None:
+    if text is not None:
         config.out.mkdir()
-        (config.out / "records.jsonl").write_text(records)
+        (config.out / "records.jsonl").write_text(text)
     with pytest.raises(CheckpointError, match="start without resume"):
         train(config)
 
@@ -220,9 +252,9 @@ def test_a_resumed_comparison_may_have_more_seeds(tiny_config):
 def test_a_method_of_the_same_name_must_be_the_same(tiny_config):
     config = as_comparison(tiny_config(epochs=1), methods=[{"name": "one"}], seeds=[0])
     compare(config)
-    records = config.out / "records.jsonl"
-    changed = records.read_text().replace('"estimator": {"name": "exact"}', '"estimator": {}')
-    records.write_text(changed)
+    file = config.out / "records.jsonl"
+    changed = file.read_text().replace('"estimator": {"name": "exact"}', '"estimator": {}')
+    file.write_text(changed)
     with pytest.raises(CheckpointError, match="another configuration: method 'one' was"):
         compare(config.replace(resume=True))
 
@@ -230,7 +262,8 @@ def test_a_method_of_the_same_name_must_be_the_same(tiny_config):
 def test_a_diverged_run_is_recorded_as_it_is(tiny_config):
     outcome = train(tiny_config(optimizer={"name": "sgd", "lr": 1e30}))
     losses = [record["train_loss"] for record in outcome.records if record["kind"] == "epoch"]
-    assert not all(math.isfinite(loss) for loss in losses)
+    assert None in losses
+    assert all(loss is None or math.isfinite(loss) for loss in losses)
     assert outcome.results[0]["steps"] == 16
 
 
@@ -262,3 +295,20 @@ def test_a_folder_that_cannot_be_written_is_told(
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ConfigError, match="cannot be written to; choose another folder"):
         train(tiny_config())
+
+
+def test_warnings_are_recorded_for_every_run_and_shown_once(tiny_config):
+    method = {
+        "name": "far",
+        "estimator": "topone",
+        "schedule": "every_nth_layer:n=100,start=50",
+    }
+    config = as_comparison(tiny_config(epochs=1), methods=[method], seeds=[0, 1])
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always", NoEffectWarning)
+        outcome = compare(config)
+    found = [record for record in outcome.records if record["kind"] == "warning"]
+    assert [(record["method"], record["seed"]) for record in found] == [("far", 0), ("far", 1)]
+    assert "selects none of the 2 chosen layers" in found[0]["text"]
+    assert found[0]["process"] == os.getpid()
+    assert [str(warning.message) for warning in shown] == [found[0]["text"]]

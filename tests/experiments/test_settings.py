@@ -19,7 +19,8 @@ from slimgrad.experiments.config import CompareConfig, TrainConfig
         ({"optimizer": {"momentun": 0}}, "optimizer: unknown setting 'momentun': did you mean 'm"),
         ({"memory_format": "nhwc"}, "unknown memory_format 'nhwc': allowed: channels_last, contig"),
         ({"method": {}}, "method: the setting name is required"),
-        ({"data": 3}, "data = 3: must be"),
+        ({"data": 3}, "data = 3: must be a table of settings"),
+        ({"method": "topone"}, "method = 'topone': must be a table of settings"),
     ],
 )
 def test_a_wrong_setting_is_told_in_one_line(changes: dict, message: str):

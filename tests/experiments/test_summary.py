@@ -9,11 +9,13 @@ import pytest
 import sample_records as samples
 
 from slimgrad.core.errors import DataError
+from slimgrad.experiments.report.cells import table_of
 from slimgrad.experiments.summary import (
     QUANTITIES,
     summarize_file,
     summarize_records,
     to_json,
+    to_jsonable,
 )
 
 
@@ -141,3 +143,13 @@ def test_a_file_that_is_no_record_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text("nothing\nof the kind\n")
     with pytest.raises(DataError, match="line 1"):
         summarize_file(tmp_path / "records.jsonl")
+
+
+def test_warnings_are_named_once_a_method() -> None:
+    records = samples.records(("exact", "topone"), (1, 2))
+    warning = {"kind": "warning", "method": "topone", "text": "it selects no layer"}
+    records += [warning | {"seed": seed} for seed in (1, 2)]
+    summary = summarize_records(records)
+    assert summary.warnings == ("topone: it selects no layer",)
+    assert to_jsonable(summary)["warnings"] == ["topone: it selects no layer"]
+    assert table_of(summary).notes[-1] == "Attention: topone: it selects no layer."

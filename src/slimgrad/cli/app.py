@@ -103,8 +103,11 @@ def execute(tokens: Sequence[str], *, debug: bool = False) -> int:
         except CycloptsError as error:
             command = f"{tokens[0]} " if tokens and tokens[0] in _EXAMPLES else ""
             return _fail(f"{_one_line(error)} See: slimgrad {command}--help", 2, debug)
-        except (SlimgradError, OSError) as error:
+        except SlimgradError as error:
             return _fail(_one_line(error), 2, debug)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename is not None else ""
+            return _fail(place + _one_line(error.strerror or str(error)), 2, debug)
         except ModuleNotFoundError as error:
             text = f"needs the package {error.name!r}; install it with: pip install 'slimgrad[cli]'"
             return _fail(text, 2, debug)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from slimgrad.cli.options import given, named, parse_seeds
-from slimgrad.cli.outfolder import RECORDS, is_main_process, own_folder, write_whole
+from slimgrad.cli.outfolder import RECORDS, is_main_process, own_folder
 from slimgrad.cli.output import FLAG, console, print_json, progress
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import unknown_name_message
@@ -105,7 +105,7 @@ def choose(names: list[str], wanted: str) -> set[str]:
     """The names that ``wanted`` lists, separated by commas.
 
     Raises:
-        ConfigError: one is unknown; the text names the nearest.
+        ConfigError: one is unknown, then the text names the nearest; or there is none.
 
     >>> sorted(choose(["exact", "topone", "nuqsgd"], "topone, nuqsgd"))
     ['nuqsgd', 'topone']
@@ -113,6 +113,8 @@ def choose(names: list[str], wanted: str) -> set[str]:
     if wanted in names:
         return {wanted}
     chosen = {piece.strip() for piece in wanted.split(",") if piece.strip()}
+    if not chosen:
+        raise ConfigError(f"--methods {wanted!r}: names no method; allowed: {', '.join(names)}")
     for name in sorted(chosen):
         if name not in names:
             raise ConfigError(unknown_name_message("method", name, names))
@@ -121,6 +123,7 @@ def choose(names: list[str], wanted: str) -> set[str]:
 
 def write_results(records: Path) -> Summary:
     """Write summary.json and report.html beside the records; the summary."""
+    from slimgrad.experiments.files import write_text
     from slimgrad.experiments.records import read_records
     from slimgrad.experiments.report.html import report_html
     from slimgrad.experiments.runs import collect
@@ -128,8 +131,8 @@ def write_results(records: Path) -> Summary:
 
     comparison = collect(read_records(records))
     summary = summarize(comparison)
-    write_whole(records.with_name("summary.json"), to_json(summary) + "\n")
-    write_whole(records.with_name("report.html"), report_html(comparison, summary))
+    write_text(records.with_name("summary.json"), to_json(summary) + "\n")
+    write_text(records.with_name("report.html"), report_html(comparison, summary))
     return summary
 
 

@@ -21,13 +21,15 @@ def given(**options: Any) -> Settings:
 def with_settings(part: Any, **settings: Any) -> Any:
     """A part's description, in short or in long form, with some of its settings replaced.
 
+    One of another form is left for the configuration to refuse.
+
     >>> with_settings("topone", scale=0.5)
     'topone:scale=0.5'
     >>> with_settings({"name": "nuqsgd", "bits": 8}, bits=4, bucket_size=None)
     {'name': 'nuqsgd', 'bits': 4}
     """
     replaced = given(**settings)
-    if not replaced:
+    if not replaced or not isinstance(part, str | dict):
         return part
     if isinstance(part, str):
         text = ",".join(f"{name}={value}" for name, value in replaced.items())
@@ -38,7 +40,8 @@ def with_settings(part: Any, **settings: Any) -> Any:
 def named(settings: Settings, key: str, name: str | None, **inner: Any) -> Settings:
     """``settings`` with the named part ``key`` replaced or changed.
 
-    Another name starts from that part's defaults; the same one keeps its settings.
+    Another name starts from that part's defaults; the same one keeps its settings. A part that is
+    neither a name nor a table is left for the configuration to refuse.
 
     >>> named({"data": "digits"}, "data", None, path="x")
     {'data': {'name': 'digits', 'path': 'x'}}
@@ -46,7 +49,9 @@ def named(settings: Settings, key: str, name: str | None, **inner: Any) -> Setti
     if name is None and not given(**inner):
         return settings
     present = settings.get(key, {})
-    before = {"name": present} if isinstance(present, str) else dict(present)
+    if not isinstance(present, str | dict):
+        return settings
+    before = {"name": present} if isinstance(present, str) else present
     if name is not None and name != before.get("name"):
         before = {"name": name}
     return {**settings, key: {**before, **given(**inner)}}

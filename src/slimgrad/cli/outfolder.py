@@ -43,16 +43,6 @@ def own_folder(out: Path) -> Iterator[None]:
         yield
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Make ``path`` hold ``text``, or leave it as it was."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 @contextmanager
 def _created(out: Path) -> Iterator[None]:
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]

@@ -122,7 +122,9 @@ def settings_of(options: TrainOptions) -> dict[str, Any]:
     settings = read_toml(options.config) if options.config is not None else {}
     settings = named(settings, "data", options.data, path=options.data_dir)
     settings = named(settings, "optimizer", None, lr=options.lr)
-    method = _method(dict(settings.get("method", {})), options)
+    method = settings.get("method", {})
+    if isinstance(method, dict):  # the configuration refuses anything else
+        method = _method(method, options)
     plain = given(
         model=options.model,
         epochs=options.epochs,

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from slimgrad.core.errors import CheckpointError
-from slimgrad.experiments.files import read_tensors, tensor_bytes, write_atomically
+from slimgrad.experiments.files import read_tensors, tensor_bytes, write_tensors
 from slimgrad.experiments.tree import flatten, unflatten
 
 _FORMAT = "slimgrad-checkpoint-1"
@@ -48,7 +47,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "state": rest,
         "checksum": _checksum(copies, rest),
     }
-    write_atomically(path, lambda file: save_file(copies, file, metadata))
+    write_tensors(path, copies, metadata)
 
 
 def load(path: Path, fingerprint: str | None = None) -> Checkpoint:

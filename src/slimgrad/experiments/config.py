@@ -22,7 +22,7 @@ from slimgrad.experiments.toml import read_toml
 DEFAULT_CODEC = "fixed"
 DEFAULT_RATES = {"sgd": 0.02, "adam": 0.001}
 # What a run's numbers do not depend on; everything else must agree before a run is resumed.
-_OUTSIDE_FINGERPRINT = ("out", "resume", "checkpoint_every", "progress_every", "data")
+OUTSIDE_FINGERPRINT = ("out", "resume", "checkpoint_every", "progress_every", "data")
 _SettingsT = TypeVar("_SettingsT", bound=Settings)
 
 
@@ -195,7 +195,7 @@ class TrainConfig(RunSettings):
 
     def fingerprint(self, dataset_checksum: str) -> str:
         """Digest of everything the run's numbers depend on, the data's content included."""
-        kept = self.model_dump(mode="json", exclude=set(_OUTSIDE_FINGERPRINT))
+        kept = self.model_dump(mode="json", exclude=set(OUTSIDE_FINGERPRINT))
         text = json.dumps([kept, self.data.augment, dataset_checksum], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

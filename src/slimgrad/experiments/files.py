@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
@@ -19,7 +20,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Make ``path`` hold what ``write`` puts into the file it is given, or leave it as it was.
 
     The content is on the disk before the name changes over, so a crash at any moment leaves
-    either the old file or the new one.
+    either the old file or the new one. An OSError names ``path``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -28,18 +29,40 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     ...     target.read_text(), len(list(target.parent.iterdir()))
     ('whole', 1)
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            _sync(temporary)
+            temporary.chmod(0o644)
+            temporary.replace(path)
+            _sync(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Make ``path`` hold ``text`` in UTF-8, or leave it as it was."""
+    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+
+
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
+    """Make ``path`` a safetensors file, or leave it as it was."""
+    # Not save_file: it tells a full disk as an error of its own, without the operating system's.
+    content = safetensors.torch.save(tensors, metadata)
+    write_atomically(path, lambda file: file.write_bytes(content))
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError name ``path``: of a full disk Python does not say which file met it."""
     try:
-        write(temporary)
-        _sync(temporary)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _sync(path: Path) -> None:

@@ -112,12 +112,21 @@ def launch(plan_path: Path, workers: int, threads: int, logs: Path) -> None:
             raise SystemExit(128 + stop.sigval) from None
 
 
+def lost_peer(text: str) -> bool:
+    """Whether the text of an error says that another rank is gone, not what went wrong.
+
+    >>> lost_peer("[gloo/transport/tcp/pair.cc:538] Connection closed by peer")
+    True
+    """
+    return _LOST_PEER.search(text) is not None
+
+
 def failure_message(failures: Mapping[int, ProcessFailure], workers: int, logs: Path) -> str:
     """One line about the failure that caused the others."""
 
     def order(rank: int) -> int:
         failure = failures[rank]
-        if _LOST_PEER.search(_exception_text(failure)):
+        if lost_peer(_exception_text(failure)):
             return 2
         return 1 if failure.exitcode == -signal.SIGTERM else 0
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from slimgrad.experiments.config import TrainConfig
-from slimgrad.experiments.files import slug, write_atomically
+from slimgrad.experiments.files import slug, write_text
 
 
 class RunPlan(BaseModel):
@@ -34,6 +34,7 @@ class Plan(BaseModel):
         command: "train" or "compare".
         dataset: cache file of the decoded images.
         dataset_provenance: where the images come from.
+        dataset_checksum: digest of all images and labels.
         threads: threads a worker.
         records: file the records are appended to.
         runs: the runs that are still to be done.
@@ -42,14 +43,14 @@ class Plan(BaseModel):
     command: Literal["train", "compare"]
     dataset: Path
     dataset_provenance: str
+    dataset_checksum: str
     threads: int
     records: Path
     runs: list[RunPlan]
 
     def write(self, path: Path) -> None:
         """Write the plan for workers to read."""
-        text = self.model_dump_json(indent=1)
-        write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+        write_text(path, self.model_dump_json(indent=1))
 
     @classmethod
     def read(cls, path: Path) -> Plan:

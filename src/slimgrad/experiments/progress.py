@@ -6,6 +6,8 @@ run, so that logs stay readable.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -242,6 +244,7 @@ class FollowProgress:
         self._state = ProgressState()
         self._sessions_before = _count_sessions(path) if resume else 0
         self._sessions = 0
+        self._warned: set[str] = set()
         self._console = console
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="slimgrad-progress", daemon=True)
@@ -289,7 +292,17 @@ class FollowProgress:
                 self._sessions += 1
                 self._state.begin()
             elif self._sessions > self._sessions_before:
+                self._warn(record)
                 display.show(record, self._state)
+
+    def _warn(self, record: Record) -> None:
+        """Pass on what another process warned of, once a method; ours has shown its own."""
+        if record["kind"] != "warning" or record.get("process") == os.getpid():
+            return
+        text = f"{record['method']}: {record['text']}"
+        if text not in self._warned:
+            self._warned.add(text)
+            print(f"slimgrad: warning: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _count_sessions(path: Path) -> int:

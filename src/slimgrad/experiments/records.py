@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from slimgrad.core.errors import DataError
-from slimgrad.experiments.files import write_atomically
+from slimgrad.experiments.files import naming, write_text
 
 Record = dict[str, Any]
 FILE_NAME = "records.jsonl"
@@ -18,6 +19,7 @@ _REQUIRED = {
     "progress": ("method", "seed", "step", "steps"),
     "epoch": ("method", "seed", "epoch", "step"),
     "result": ("method", "seed"),
+    "warning": ("method", "seed", "text"),
 }
 
 
@@ -25,17 +27,29 @@ class RecordWriter:
     """Appends records to a file, each visible to readers at once."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one record."""
-        self._file.write(json.dumps({"kind": kind, **fields}) + "\n")
-        self._file.flush()
+        with naming(self._path):
+            self._file.write(_line({"kind": kind, **fields}))
+            self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
+
+
+def _line(record: Record) -> str:
+    """The record as one line; numbers that are not finite, which JSON does not know, are null."""
+    known = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in record.items()
+    }
+    return json.dumps(known, allow_nan=False) + "\n"
 
 
 def parse_line(line: str, place: str) -> Record:
@@ -81,7 +95,6 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def keep_records(path: Path, wanted: Callable[[Record], bool]) -> None:
-    """Rewrite the file with the records that ``wanted`` accepts, and no cut line."""
-    kept = [json.dumps(record) + "\n" for record in read_records(path) if wanted(record)]
-    write_atomically(path, lambda file: file.write_text("".join(kept), encoding="utf-8"))
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Make the file hold ``records`` and nothing else, or leave it as it was."""
+    write_text(path, "".join(map(_line, records)))

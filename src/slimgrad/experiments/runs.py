@@ -43,6 +43,7 @@ class Run:
     epochs: list[Epoch] = field(default_factory=list)
     result: Record | None = None
     last_progress: Record | None = None
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def diverged(self) -> bool:
@@ -127,6 +128,8 @@ def collect(records: Iterable[Record]) -> RecordedComparison:
             _add_epoch(run, record)
         elif record["kind"] == "result":
             run.result = record
+        elif record["kind"] == "warning":
+            run.warnings.append(str(record["text"]))
     return RecordedComparison(session, methods, seeds, runs)
 
 

@@ -10,9 +10,15 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 
-from slimgrad.core.errors import CheckpointError, ConfigError
+from slimgrad.core.errors import CheckpointError, ConfigError, WorkerError
 from slimgrad.experiments import checkpoint, data, launch, provenance
-from slimgrad.experiments.config import CompareConfig, MethodConfig, RunSettings, TrainConfig
+from slimgrad.experiments.config import (
+    OUTSIDE_FINGERPRINT,
+    CompareConfig,
+    MethodConfig,
+    RunSettings,
+    TrainConfig,
+)
 from slimgrad.experiments.data.batches import Batches
 from slimgrad.experiments.group import Group
 from slimgrad.experiments.models import ImageShape, build_model
@@ -20,9 +26,8 @@ from slimgrad.experiments.plan import Plan, RunPlan, checkpoint_path
 from slimgrad.experiments.records import (
     FILE_NAME,
     Record,
-    RecordWriter,
-    keep_records,
     read_records,
+    write_records,
 )
 from slimgrad.experiments.worker import (
     EXCHANGE_TIMEOUT,
@@ -43,8 +48,6 @@ _SESSION_FILES = (
     "summary.json",
     "report.html",
 )
-# Settings that may differ when a session is resumed.
-_FREE = ("out", "resume", "checkpoint_every", "progress_every", "data")
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,14 @@ def run_session(command: Command, config: RunSettings, runs: list[TrainConfig]) 
 
 
 def _join(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Outcome | None:
-    """Take part in a launch that something else started; rank 0 writes."""
+    """Take part in a launch that something else started; rank 0 writes.
+
+    Raises:
+        WorkerError: another rank failed.
+    """
     dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
+    group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
     try:
-        group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
         # One rank of each machine decodes the images; the others then find them in the cache.
         first = int(os.environ.get("LOCAL_RANK", group.rank)) == 0
         plan = prepare(command, config, runs) if first else None
@@ -106,6 +113,13 @@ def _join(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Out
         with limited_threads(plan.threads):
             execute(plan, group)
         dist.barrier()
+    except RuntimeError as error:
+        if not launch.lost_peer(str(error)):
+            raise
+        raise WorkerError(
+            f"rank {group.rank} of {group.world_size} stopped because another rank failed; "
+            "the message of that rank says why"
+        ) from error
     finally:
         dist.destroy_process_group()
     return Outcome(config.out, read_records(plan.records)) if group.rank == 0 else None
@@ -119,7 +133,7 @@ def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> P
         build_model(config.model.name, ImageShape.of(dataset), config.model.settings)
     Batches(dataset, config.batch_size, seed=0)
     records = config.out / FILE_NAME
-    finished = _finished(records, config) if config.resume else set()
+    finished = _finished(records, config, dataset.checksum) if config.resume else set()
     plans = []
     for run in runs:
         if (run.method.name, run.seed) in finished:
@@ -135,6 +149,7 @@ def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> P
         command=command,
         dataset=cache,
         dataset_provenance=dataset.provenance,
+        dataset_checksum=dataset.checksum,
         threads=launch.threads_per_worker(local_workers, config.threads),
         records=records,
         runs=plans,
@@ -143,6 +158,8 @@ def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> P
 
 def open_records(config: RunSettings, plan: Plan) -> None:
     """Begin the records of a session: drop what will be computed again, or set old files aside."""
+    kept: list[Record] = []
+    aside = None
     if config.resume:
         starts: dict[tuple[Any, Any], int]
         starts = {(run.config.method.name, run.config.seed): run.start_step for run in plan.runs}
@@ -151,27 +168,26 @@ def open_records(config: RunSettings, plan: Plan) -> None:
             run = (record.get("method"), record.get("seed"))
             return run not in starts or record.get("step", 0) <= starts[run]
 
-        keep_records(plan.records, wanted)
-        aside = None
+        kept = [record for record in read_records(plan.records) if wanted(record)]
     else:
         aside = _set_aside(config.out)
-    writer = RecordWriter(plan.records)
     methods = _methods(config)
     exact = [method.name for method in methods if method.is_exact]
-    writer.write(
-        "session",
-        command=plan.command,
-        config=config.model_dump(mode="json", exclude_none=True),
-        versions=provenance.versions(),
-        hardware=provenance.hardware(config.workers, plan.threads),
-        methods=[method.name for method in methods],
-        seeds=_seeds(config),
-        reference=exact[0] if exact else None,
-        data=plan.dataset_provenance,
-        resumed=config.resume,
-        earlier_files=aside,
-    )
-    writer.close()
+    session = {
+        "kind": "session",
+        "command": plan.command,
+        "config": config.model_dump(mode="json", exclude_none=True),
+        "versions": provenance.versions(),
+        "hardware": provenance.hardware(config.workers, plan.threads),
+        "methods": [method.name for method in methods],
+        "seeds": _seeds(config),
+        "reference": exact[0] if exact else None,
+        "data": plan.dataset_provenance,
+        "data_checksum": plan.dataset_checksum,
+        "resumed": config.resume,
+        "earlier_files": aside,
+    }
+    write_records(plan.records, [*kept, session])
 
 
 def _methods(config: RunSettings) -> list[MethodConfig]:
@@ -213,11 +229,11 @@ def _set_aside(out: Path) -> str | None:
     return aside.name
 
 
-def _finished(records: Path, config: RunSettings) -> set[tuple[str, int]]:
+def _finished(records: Path, config: RunSettings, dataset_checksum: str) -> set[tuple[str, int]]:
     """(method, seed) of the runs that need not be done again.
 
     Raises:
-        CheckpointError: there are no records, or they are of another configuration.
+        CheckpointError: there are no records, or they are of other data or another configuration.
     """
     if not records.exists():
         raise CheckpointError(
@@ -227,6 +243,12 @@ def _finished(records: Path, config: RunSettings) -> set[tuple[str, int]]:
     sessions = [record for record in found if record["kind"] == "session"]
     if not sessions:
         raise CheckpointError(f"{records} holds no session; start without resume")
+    if sessions[-1].get("data_checksum", dataset_checksum) != dataset_checksum:
+        raise CheckpointError(
+            f"{records} belongs to other data (sha256 {sessions[-1]['data_checksum']}, "
+            f"now {dataset_checksum}); resume with the data it was made with, "
+            "or choose another output folder"
+        )
     before, now = _comparable(sessions[-1]["config"]), _comparable(config.model_dump(mode="json"))
     for name in now:
         if before.get(name, now[name]) != now[name]:
@@ -240,9 +262,15 @@ def _finished(records: Path, config: RunSettings) -> set[tuple[str, int]]:
 
 def _comparable(config: dict[str, Any]) -> dict[str, Any]:
     """The settings that must agree before a session is resumed, methods by their names."""
-    kept = {name: _without_none(value) for name, value in config.items() if name not in _FREE}
+    kept = {
+        name: _without_none(value)
+        for name, value in config.items()
+        if name not in OUTSIDE_FINGERPRINT
+    }
     methods = kept.pop("methods", [])
     kept.pop("seeds", None)
+    # Where the images lie is free; which they are is told by their checksum.
+    kept["data.augment"] = config["data"]["augment"]
     return kept | {f"method {method['name']!r}": method for method in methods}
 
 

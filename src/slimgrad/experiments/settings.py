@@ -77,6 +77,8 @@ def _describe(model: type[BaseModel], problem: ErrorDetails) -> str:
     if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", context["expected"])
         return unknown_name_message(place, value, allowed)
+    if place and kind in ("model_type", "dict_type"):
+        return f"{place} = {value!r}: must be a table of settings"
     if kind == "too_short":
         return f"{place} = {value!r}: must not be empty"
     rule = problem["msg"].removeprefix("Input should be ")

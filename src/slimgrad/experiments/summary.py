@@ -125,12 +125,14 @@ class Summary:
         seeds: planned seeds.
         methods: in the order of the comparison.
         incomplete: runs that are missing from the averages, and why.
+        warnings: what slimgrad warned of, each as "method: text".
     """
 
     reference: str | None
     seeds: tuple[int, ...]
     methods: tuple[MethodSummary, ...]
     incomplete: tuple[IncompleteRun, ...]
+    warnings: tuple[str, ...] = ()
 
     def method(self, name: str) -> MethodSummary:
         """The summary of the method called ``name``."""
@@ -160,7 +162,14 @@ def summarize(comparison: RecordedComparison) -> Summary:
         for run in comparison.runs.values()
         if (reason := _what_is_missing(run))
     ]
-    return Summary(reference, tuple(comparison.seeds), tuple(methods), tuple(incomplete))
+    warned = [f"{run.method}: {text}" for run in comparison.runs.values() for text in run.warnings]
+    return Summary(
+        reference,
+        tuple(comparison.seeds),
+        tuple(methods),
+        tuple(incomplete),
+        tuple(dict.fromkeys(warned)),  # seeds repeat the warnings of their method
+    )
 
 
 def summarize_records(records: Iterable[Record]) -> Summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -105,8 +106,12 @@ class Training:
         return digest.hexdigest()
 
     def traffic_and_cost(self) -> tuple[float, float]:
-        """Bits sent a gradient component, and share of weight-gradient multiply-adds saved."""
-        bits, saved = FULL_PRECISION_BITS, 0.0
+        """Bits sent a gradient component, and share of weight-gradient multiply-adds saved.
+
+        The bits are not a number where there is one rank, which sends nothing.
+        """
+        bits = FULL_PRECISION_BITS if self._group.world_size > 1 else math.nan
+        saved = 0.0
         if self._compression is not None:
             bits = float(self._compression.report().bits_per_component)
         if self._approximation is not None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from slimgrad.core.errors import SlimgradWarning
+from slimgrad.experiments.config import TrainConfig
 from slimgrad.experiments.data.cache import read_cache
 from slimgrad.experiments.group import Group
 from slimgrad.experiments.launch import loopback_only
@@ -29,12 +33,41 @@ def execute(plan: Plan, group: Group) -> None:
     """Do all runs of ``plan`` on this rank; the process group is initialised."""
     dataset = read_cache(plan.dataset)
     writer = RecordWriter(plan.records) if group.rank == 0 else None
+    shown: set[str] = set()
     try:
         for run in plan.runs:
-            Run(run, dataset, group, writer).execute()
+            with recorded_warnings(writer, run.config, shown):
+                Run(run, dataset, group, writer).execute()
     finally:
         if writer is not None:
             writer.close()
+
+
+@contextmanager
+def recorded_warnings(
+    writer: RecordWriter | None, config: TrainConfig, shown: set[str]
+) -> Iterator[None]:
+    """Record slimgrad's warnings about a run, besides showing each text once.
+
+    What a worker process shows ends in a log file: a method without effect would look like one
+    with an effect.
+    """
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        text = str(message)
+        if issubclass(category, SlimgradWarning):
+            if writer is not None:
+                name, seed = config.method.name, config.seed
+                writer.write("warning", method=name, seed=seed, text=text, process=os.getpid())
+            if text in shown:
+                return
+            shown.add(text)
+        usual(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_the_default_folder_follows_the_environment(
 
 def test_a_folder_that_cannot_be_made_is_named(class_folders: Path, tmp_path: Path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot keep decoded images in .*choose another folder"):
+    with pytest.raises(DataError, match=r"another folder with the variable XDG_CACHE_HOME"):
         cached(Folders(), class_folders, tmp_path / "file")
 
 
@@ -82,3 +82,9 @@ def test_cache_files_can_be_read_by_others(class_folders: Path, tmp_path: Path):
 def test_an_unknown_data_set_gets_the_nearest_name():
     with pytest.raises(ConfigError, match="did you mean 'cifar10'"):
         load("cifar-10")
+
+
+def test_a_file_that_has_gone_is_named(class_folders: Path, tmp_path: Path):
+    (class_folders / "train" / "dark" / "gone.png").symlink_to("nowhere")
+    with pytest.raises(DataError, match=r"gone\.png cannot be read \(No such file.*replace it"):
+        cached(Folders(), class_folders, tmp_path / "cache")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -31,13 +32,25 @@ def test_jpeg_images_are_said_to_be_lossy(class_folders: Path):
 
 
 def test_grey_images_have_one_channel(tmp_path: Path):
-    for split in ("train", "test"):
-        folder = tmp_path / split / "a"
+    for split, name in itertools.product(("train", "test"), ("a", "b")):
+        folder = tmp_path / split / name
         folder.mkdir(parents=True)
         Image.new("L", (5, 5), 7).save(folder / "0.png")
         Image.new("RGB", (5, 5), (9, 9, 9)).save(folder / "1.png")
     images = Folders().read(tmp_path).train.images
-    assert images[:, :, 0, 0].tolist() == [[7], [9]]
+    assert images[:, :, 0, 0].tolist() == [[7], [9], [7], [9]]
+
+
+@pytest.mark.parametrize(("number", "mode"), [("000", "I;16"), ("005", "I;16"), ("000", "F")])
+def test_images_of_more_than_8_bits_are_refused_not_cut(
+    class_folders: Path, number: str, mode: str
+):
+    file = class_folders / "train" / "dark" / f"{number}.tiff"
+    file.with_suffix(".png").unlink()
+    values = np.full((8, 8), 300, np.float32 if mode == "F" else np.uint16)
+    Image.fromarray(values).save(file)
+    with pytest.raises(DataError, match=rf"{number}.tiff has more than 8 bits .*\(mode {mode}\)"):
+        Folders().read(class_folders)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -60,10 +73,33 @@ def test_an_image_outside_a_class_is_named(class_folders: Path):
         Folders().read(class_folders)
 
 
-def test_a_class_without_training_images_is_named(class_folders: Path):
-    (class_folders / "test" / "dark").rename(class_folders / "test" / "dusky")
-    with pytest.raises(DataError, match="test/dusky has no counterpart"):
-        Folders().read(class_folders)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_class_of_one_split_alone_is_named(class_folders: Path, split: str):
+    shutil.copytree(class_folders / split / "dark", class_folders / split / "dusky")
+    with pytest.raises(DataError, match=f"{split}/dusky has no counterpart in "):
+        Folders().files(class_folders)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_an_empty_class_is_named(class_folders: Path, split: str):
+    for image in (class_folders / split / "dark").iterdir():
+        image.rename(image.with_suffix(".txt"))
+    with pytest.raises(DataError, match=f"the class folder .*{split}/dark holds no images"):
+        Folders().files(class_folders)
+
+
+def test_one_class_is_refused(class_folders: Path):
+    for split in ("train", "test"):
+        shutil.rmtree(class_folders / split / "dark")
+    with pytest.raises(DataError, match=r"train/light is the only class: .* two or more"):
+        Folders().files(class_folders)
+
+
+def test_files_that_are_no_images_are_left_out(class_folders: Path):
+    (class_folders / "train" / "dark" / "readme.txt").write_text("hello")
+    (class_folders / "train" / ".DS_Store").touch()
+    (class_folders / "train" / "dark" / "folder.png").mkdir()
+    assert len(Folders().read(class_folders).train) == 64
 
 
 @pytest.mark.parametrize("name", ["000.png", "017.png"])

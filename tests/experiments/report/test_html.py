@@ -164,8 +164,11 @@ def test_hostile_names_stay_text() -> None:
 
 def test_incomplete_runs_are_listed_before_the_numbers() -> None:
     records = [samples.session(("exact", "topone"), (1, 2)), *samples.run_records("exact", 1)]
+    records.append({"kind": "warning", "method": "topone", "seed": 1, "text": "nothing <b>saved"})
     shown = Page(_report(records)).shown
     assert shown.index("topone, seed 1: never started") < shown.index("The numbers")
+    assert shown.index("topone: nothing <b>saved") < shown.index("The numbers")
+    assert shown.index("Cannot be judged topone") < shown.index("The numbers")
 
 
 def test_a_comparison_without_a_single_epoch_still_has_a_report() -> None:

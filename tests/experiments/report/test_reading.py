@@ -147,14 +147,17 @@ def test_savings_are_told_as_they_are(share: float, sentence: str) -> None:
     assert sentence in readings(summarize_records(records))[0].text
 
 
-def test_overall_names_what_differs_and_warns_of_many_intervals() -> None:
+def test_overall_names_what_differs_in_which_direction_and_warns_of_many_intervals() -> None:
     text = overall(summarize_records(samples.records()))
-    assert "in final accuracy: topone+nuqsgd;" in text
-    assert "in training time: topone, nuqsgd and topone+nuqsgd." in text
+    assert (
+        "Training took less time with topone and topone+nuqsgd and took longer with nuqsgd, by more"
+    ) in text
+    assert "Final accuracy was lower with topone+nuqsgd, by more than chance explains." in text
     assert "one in twenty" in text
-    assert "in final accuracy: none; in training time: none" in overall(
-        _summary(NOTHING_SHOWN, NO_TIME)
-    )
+    text = overall(_summary(NOTHING_SHOWN, NO_TIME))
+    assert "Training: no difference was shown for any method." in text
+    assert "Final accuracy: no difference was shown for any method." in text
+    assert not CLAIMS.search(text)
 
 
 def test_overall_without_anything_to_compare() -> None:

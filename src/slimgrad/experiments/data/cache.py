@@ -10,11 +10,10 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from slimgrad.core.errors import DataError, SlimgradWarning
 from slimgrad.experiments.data.base import DatasetReader, ImageDataset, Split
-from slimgrad.experiments.files import read_tensors, slug, tensor_bytes, write_atomically
+from slimgrad.experiments.files import read_tensors, slug, tensor_bytes, write_tensors
 
 # Part of every fingerprint: a cache written by another layout is not read.
 _LAYOUT = 1
@@ -49,7 +48,12 @@ def cached(
 def _fingerprint(name: str, files: list[Path]) -> str:
     digest = hashlib.sha256(f"{_LAYOUT}:{name}".encode())
     for file in files:
-        facts = os.stat(file)
+        try:
+            facts = os.stat(file)
+        except OSError as error:
+            raise DataError(
+                f"the data file {file} cannot be read ({error.strerror}): replace it or delete it"
+            ) from None
         digest.update(f"\n{os.path.abspath(file)}\t{facts.st_size}\t{facts.st_mtime_ns}".encode())
     return digest.hexdigest()[:20]
 
@@ -80,11 +84,11 @@ def _write(target: Path, dataset: ImageDataset) -> None:
     }
     metadata = {"slimgrad": json.dumps(facts)}
     try:
-        write_atomically(target, lambda file: save_file(tensors, file, metadata))
+        write_tensors(target, tensors, metadata)
     except OSError as error:
         raise DataError(
-            f"cannot keep decoded images in {target.parent}: {error.strerror or error}; "
-            "choose another folder with --cache-dir"
+            f"cannot keep decoded images in {target.parent}: {error.strerror}; "
+            "choose another folder with the variable XDG_CACHE_HOME or the setting data.cache_dir"
         ) from None
 
 

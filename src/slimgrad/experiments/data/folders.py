@@ -26,9 +26,11 @@ _ADVICE = "replace the file or delete it"
 
 
 class Folders(DatasetReader):
-    """A tree ``train/CLASS/IMAGE`` and ``test/CLASS/IMAGE``, in any format Pillow reads.
+    """A tree ``train/CLASS/IMAGE`` and ``test/CLASS/IMAGE`` of the usual image files.
 
-    All images have one size; they are grey when the first one is, else red, green and blue.
+    All images have one size and 8 bits a channel; they are grey when the first one is, else red,
+    green and blue. Both splits have the same classes, each with at least one image. Files with
+    another ending are left out.
     """
 
     name = "folders"
@@ -37,7 +39,7 @@ class Folders(DatasetReader):
     def files(self, path: Path | None) -> list[Path]:
         """All images, in the order of their names."""
         assert path is not None
-        found = []
+        found: list[str] = []
         for split in ("train", "test"):
             if not (path / split).is_dir():
                 raise DataError(f"the folder {path / split} is missing: {_LAYOUT}")
@@ -50,8 +52,9 @@ class Folders(DatasetReader):
             ]
             if not images:
                 raise DataError(f"the folder {path / split} holds no images: {_LAYOUT}")
-            found += map(Path, sorted(images))
-        return found
+            found += sorted(images)
+        _check_classes(path, found)
+        return [Path(image) for image in found]
 
     def read(self, path: Path | None) -> ImageDataset:
         """All images decoded; DataError naming the first that cannot be used."""
@@ -59,16 +62,8 @@ class Folders(DatasetReader):
         files = self.files(path)
         by_split: dict[str, list[Path]] = {"train": [], "test": []}
         for file in files:
-            parts = file.relative_to(path).parts
-            if len(parts) != 3:
-                raise DataError(f"the image {file} is in the wrong place: {_LAYOUT}")
-            by_split[parts[0]].append(file)
+            by_split[file.relative_to(path).parts[0]].append(file)
         classes = sorted({file.parent.name for file in by_split["train"]})
-        for file in by_split["test"]:
-            if file.parent.name not in classes:
-                raise DataError(
-                    f"the folder {file.parent} has no counterpart in {path / 'train'}: {_LAYOUT}"
-                )
         mode, size = _first_form(files[0])
         number = {name: index for index, name in enumerate(classes)}
         splits = {}
@@ -90,13 +85,42 @@ class Folders(DatasetReader):
         )
 
 
+def _check_classes(path: Path, images: list[str]) -> None:
+    """DataError unless both splits have images of the same two or more classes.
+
+    A class that is missing somewhere, or empty, would change what the accuracy means.
+    """
+    filled: dict[str, set[str]] = {"train": set(), "test": set()}
+    for folder in sorted({os.path.dirname(image) for image in images}):
+        parts = Path(folder).relative_to(path).parts
+        if len(parts) != 2:
+            stray = next(image for image in images if os.path.dirname(image) == folder)
+            raise DataError(f"the image {stray} is in the wrong place: {_LAYOUT}")
+        filled[parts[0]].add(parts[1])
+    for split, names in filled.items():
+        for folder in sorted(path.joinpath(split).iterdir()):
+            if folder.is_dir() and folder.name not in names:
+                raise DataError(
+                    f"the class folder {folder} holds no images: "
+                    "fill it, or delete the class from train and test"
+                )
+    for split, other in (("test", "train"), ("train", "test")):
+        for name in sorted(filled[split] - filled[other]):
+            raise DataError(
+                f"the folder {path / split / name} has no counterpart in {path / other}: {_LAYOUT}"
+            )
+    if len(filled["train"]) < 2:
+        only = path / "train" / filled["train"].pop()
+        raise DataError(f"{only} is the only class: classification needs two or more")
+
+
 def _first_form(file: Path) -> tuple[str, tuple[int, int]]:
     """Colour mode to convert all images to, and their (columns, rows)."""
     from PIL import Image
 
     try:
         with Image.open(file) as image:
-            form = "L" if image.mode in ("1", "L", "LA", "I;16") else "RGB"
+            form = "L" if image.mode in ("1", "L", "LA") else "RGB"
             size = image.size
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise altered(file, f"it cannot be decoded ({error})", _ADVICE) from None
@@ -114,6 +138,12 @@ def _decode(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
                 raise DataError(
                     f"the image {file} is {image.size[0]}x{image.size[1]}, "
                     f"the first is {size[0]}x{size[1]}: all must have one size"
+                )
+            if image.mode.startswith(("I", "F")):
+                # Pillow would cut every value above 255 down to 255.
+                raise DataError(
+                    f"the image {file} has more than 8 bits a channel (mode {image.mode}): "
+                    "convert it to 8 bits"
                 )
             return np.asarray(image.convert(mode))
     except (OSError, SyntaxError, ValueError, EOFError) as error:

@@ -215,4 +215,5 @@ def _notes(summary: Summary) -> list[str]:
     notes += [
         f"Attention: {run.method}, seed {run.seed}: {run.reason}." for run in summary.incomplete
     ]
+    notes += [f"Attention: {text}." for text in summary.warnings]
     return notes

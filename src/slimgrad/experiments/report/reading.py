@@ -47,15 +47,28 @@ def overall(summary: Summary) -> str:
             f"There are too few finished seeds for intervals: differences from {summary.reference} "
             "cannot be told from chance. Run at least three seeds."
         )
-    parts = []
-    for name, what in (("final_accuracy", "final accuracy"), ("total_seconds", "training time")):
-        shown = [method.name for method in others if _verdict(method, name) in ("better", "worse")]
-        parts.append(f"{what}: {_join(shown) if shown else 'none'}")
+    sentences = [
+        _differences(others, "total_seconds", "Training", "took less time", "took longer"),
+        _differences(others, "final_accuracy", "Final accuracy", "was higher", "was lower"),
+    ]
     return (
-        f"Methods that differ from {summary.reference} by more than chance explains, in "
-        f"{'; in '.join(parts)}. Each interval is a 95 % interval on its own: about one in twenty "
-        "excludes zero by chance even where there is no difference."
+        f"Beside {summary.reference}: {' '.join(sentences)} Each interval is a 95 % interval on "
+        "its own: about one in twenty excludes zero by chance even where there is no difference."
     )
+
+
+def _differences(
+    methods: list[MethodSummary], quantity: str, subject: str, better: str, worse: str
+) -> str:
+    """Which methods were shown to differ in one quantity, and in which direction."""
+    parts = []
+    for verdict, words in (("better", better), ("worse", worse)):
+        names = [method.name for method in methods if _verdict(method, quantity) == verdict]
+        if names:
+            parts.append(f"{words} with {_join(names)}")
+    if not parts:
+        return f"{subject}: no difference was shown for any method."
+    return f"{subject} {' and '.join(parts)}, by more than chance explains."
 
 
 def readings(summary: Summary) -> list[Reading]:
