@@ -257,4 +257,6 @@ def test_an_exception_in_the_workers_is_told_in_one_line(
     with pytest.raises(WorkerError, match=r"^rank \d of 2 failed: DataError: the cached images"):
         launch(tmp_path / "plan.json", 2, 1, tmp_path / "logs")
     assert capfd.readouterr() == ("", "")
-    assert "Traceback" in (tmp_path / "logs" / "rank0.stderr.log").read_text()
+    # Either rank may be the first to fail; the other is stopped and may have written nothing.
+    logs = (tmp_path / "logs").glob("rank*.stderr.log")
+    assert any("Traceback" in log.read_text() for log in logs)
