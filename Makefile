@@ -4,15 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
 STAMP := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint install clean
 demo: install
 	$(BIN)/slimgrad compare --recipe digits --out demo
 
-test: install
+test: $(TOOLS)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
-lint: install
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
@@ -25,10 +27,21 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "slimgrad needs Python 3.11 or newer; try: make PYTHON=python3.12" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) (once; a minute or two)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch numpy
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[cli,quickstart,test,lint]'
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing torch (once; a minute or so)"
+	@$(PIP) torch numpy
+	@echo "building the kernels and installing slimgrad (once; a minute or so)"
+	@$(PIP) -e '.[cli,quickstart]'
+	@$(BIN)/python -c 'from slimgrad.kernels.backend import status as s; \
+	  print("kernels:", s().reason or f"C++, {s().isa}")'
+	@touch $@
+
+# Not the package again: that would build the kernels a second time.
+$(TOOLS): $(STAMP)
+	@echo "installing the test tools (once)"
+	@$(PIP) $$($(BIN)/python -c 'import tomllib; \
+	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	  print(*extras["test"], *extras["lint"])')
 	@touch $@
 
 clean:

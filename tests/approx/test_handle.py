@@ -19,8 +19,9 @@ from slimgrad.approx import (
     TopOne,
     Zero,
     approximate,
+    plan,
 )
-from slimgrad.core.errors import CheckpointError, ConfigError
+from slimgrad.core.errors import CheckpointError, ConfigError, NoEffectWarning
 from slimgrad.core.rng import normal, stream_key
 
 
@@ -277,3 +278,30 @@ def test_a_schedule_that_returns_something_else_is_refused():
     handle = approximate(model, Exact(), schedule=Wrong())
     with pytest.raises(ConfigError, match=r"returned 'zero' for layer '0'; select\(\) must return"):
         handle.step()
+
+
+def test_a_step_that_never_moves_is_said_once(monkeypatch):
+    monkeypatch.setattr(plan, "UNSTEPPED_PASSES", 3)
+    model = nn.Sequential(nn.Linear(2, 2))
+    approximate(model, Zero(), schedule=EveryNthStep(2), where=["0"])
+    x = torch.ones(1, 2)
+    model(x), model(x)
+    with pytest.warns(NoEffectWarning, match=r"step 0 lasts for 3 forward passes .* handle\.step"):
+        model(x)
+    for _ in range(4):
+        model(x)
+
+
+def test_a_constant_schedule_needs_no_steps(monkeypatch):
+    monkeypatch.setattr(plan, "UNSTEPPED_PASSES", 1)
+    model = nn.Sequential(nn.Linear(2, 2))
+    approximate(model, Zero(), where=["0"])
+    model(torch.ones(1, 2))  # NoEffectWarning would be an error in this test run
+
+
+def test_an_optimizer_of_another_model_is_refused():
+    model, other = nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    with pytest.raises(ConfigError, match="holds no parameter of this model"):
+        approximate(model, Zero(), optimizer=optimizer, where=["0"])
+    assert type(model[0]) is nn.Linear

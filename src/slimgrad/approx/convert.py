@@ -83,6 +83,7 @@ def approximate(
     planned = _plan(found, estimator, clock)
     _check_choices(planned, schedule)
     clock.move_to(0)
+    _check_parameters(model, optimizer)
     warn_if_recomputing_is_unknown()
     handle = ApproximationHandle(estimator, clock, _convert(planned), optimizer)
     for layer in planned:
@@ -112,6 +113,18 @@ def _check_arguments(
         )
     if not is_seed(seed):
         raise ConfigError(f"seed must be an integer from 0 to 2**63 - 1, got {seed!r}")
+
+
+def _check_parameters(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+    if optimizer is None:
+        return
+    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if stepped and not any(id(p) in stepped for p in model.parameters()):
+        raise ConfigError(
+            "the optimizer holds no parameter of this model, so its steps are not the model's; "
+            "pass the optimizer that trains the model, or leave optimizer= out and call "
+            "handle.step() after each step"
+        )
 
 
 def _plan(

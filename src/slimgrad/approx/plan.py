@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from slimgrad.approx.estimators.base import GradientEstimator
 from slimgrad.approx.estimators.exact import Exact
 from slimgrad.approx.schedules import EXACT, Schedule, ScheduledLayer
-from slimgrad.core.errors import ConfigError, FallbackWarning
+from slimgrad.core.errors import ConfigError, FallbackWarning, NoEffectWarning
 from slimgrad.core.rng import stream_key
 
 
@@ -65,6 +65,10 @@ def warn_if_recomputing_is_unknown() -> None:
         )
 
 
+# More passes than one optimizer step accumulates over.
+UNSTEPPED_PASSES = 256
+
+
 @dataclass(eq=False)
 class StepClock:
     """The step all layers of one :func:`slimgrad.approximate` call agree on.
@@ -75,11 +79,13 @@ class StepClock:
         schedule: chooses the estimators.
         seed: of the random streams.
         step: optimizer steps done.
+        warned: whether a step that never moves was said.
     """
 
     schedule: Schedule
     seed: int
     step: int = 0
+    warned: bool = False
     plans: weakref.WeakSet[LayerPlan] = field(default_factory=weakref.WeakSet)
 
     def move_to(self, step: int) -> None:
@@ -87,6 +93,19 @@ class StepClock:
         self.step = step
         for plan in sorted(self.plans, key=lambda plan: plan.number):
             plan.choose()
+
+    def warn_unstepped(self) -> None:
+        """Say once that the schedule waits for steps that nobody reports."""
+        if self.schedule.period == 1 or self.warned:
+            return
+        self.warned = True
+        warnings.warn(
+            f"step {self.step} lasts for {UNSTEPPED_PASSES} forward passes now, and "
+            f"{self.schedule!r} changes with the step: give approximate() the optimizer that "
+            "steps, or call handle.step() after each optimizer step",
+            NoEffectWarning,
+            stacklevel=5,
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StepClock:
         return self
@@ -109,6 +128,7 @@ class LayerPlan:
         layer: the layer as its schedule sees it; None for a layer that is only counted.
         estimator: choice for this step; None runs the stock operation.
         calls: random streams drawn from since the last step.
+        passes: forward passes counted since the last step.
         exact_macs: multiply-adds of exact weight gradients so far.
         spent_macs: multiply-adds spent on weight gradients so far.
         traced_macs: the same two, counted by compiled code.
@@ -120,6 +140,7 @@ class LayerPlan:
     layer: ScheduledLayer | None = None
     estimator: GradientEstimator | None = None
     calls: int = 0
+    passes: int = 0
     exact_macs: int = 0
     spent_macs: int = 0
     traced_macs: tuple[torch.Tensor, torch.Tensor] = field(
@@ -142,7 +163,7 @@ class LayerPlan:
 
     def choose(self) -> None:
         """Take the schedule's choice for this step."""
-        self.calls = 0
+        self.calls = self.passes = 0
         choice = self.choice(self.clock.step)
         if isinstance(choice, Exact):
             self.estimator = None
@@ -187,6 +208,9 @@ class LayerPlan:
         elif not recomputing():
             self.exact_macs += exact
             self.spent_macs += spent
+            self.passes += 1
+            if self.passes == UNSTEPPED_PASSES and self.layer is not None:
+                self.clock.warn_unstepped()
 
     @property
     def totals(self) -> tuple[int, int]:

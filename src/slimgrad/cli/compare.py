@@ -87,7 +87,9 @@ def load_comparison(
         ConfigError: not exactly one of recipe and config, or a wrong setting.
     """
     if (recipe is None) == (config is None):
-        raise ConfigError("name the comparison: --recipe NAME for a built-in one, or --config FILE")
+        raise ConfigError(
+            "name one comparison: --recipe NAME for a built-in one, or --config FILE, not both"
+        )
     from slimgrad.experiments import config as configuring
     from slimgrad.experiments.toml import read_toml
 
@@ -137,6 +139,7 @@ def write_results(records: Path) -> Summary:
 
 
 def _show(summary: Summary, records: Path) -> None:
+    from slimgrad.experiments.report.reading import overall
     from slimgrad.experiments.report.table import plain_table, rich_table
 
     screen = console()
@@ -145,4 +148,5 @@ def _show(summary: Summary, records: Path) -> None:
         screen.print(rich_table(summary, screen.width))
     else:
         print("\n" + plain_table(summary), end="")
+    print(f"\n{overall(summary)}")
     print(f"\nreport: {records.with_name('report.html')}")

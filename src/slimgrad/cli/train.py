@@ -26,23 +26,28 @@ class TrainOptions:
     """Everything one run can be told on the command line; what is left out keeps its default.
 
     Attributes:
-        config: TOML file with settings; options given beside it win.
-        data: Data set: digits, cifar10, folders or fashion_mnist.
+        config: TOML file with settings; options given beside it win. records.jsonl holds them all.
+        data: Data set: digits, cifar10, folders or fashion_mnist (default: digits).
         data_dir: File or folder the data set is read from.
-        model: Network: cnn2, resnet14, resnet20, ...
-        epochs: Passes over the training data.
-        batch_size: Images a step, over all workers together.
-        lr: Highest learning rate.
-        estimator: Estimator of the weight gradient: exact, zero, random, topone.
+        model: Network: cnn2, resnet14, resnet20 or vgg19, with a width as in cnn2:width=32
+            (default: cnn2).
+        epochs: Passes over the training data (default: 4).
+        batch_size: Images a step, over all workers together (default: 128).
+        lr: Highest learning rate (default: 0.02).
+        estimator: Estimator of the weight gradient: exact, zero, random or topone (default: exact).
         scale: Factor on the estimate (topone), or its standard deviation (random).
-        schedule: Where the estimator is used, such as every_nth_layer:n=4,start=2.
-        quantizer: Compression of the exchanged gradients: none, nuqsgd, qsgd, qsgdinf.
-        bits: Bits a component, sign and zero included.
-        bucket_size: Components that share a scale.
-        codec: How quantized components become bytes: raw, fixed.
-        workers: Worker processes.
-        seed: Decides the start, the order of the data and all rounding.
-        out: Folder to write to; a run it holds is moved to OUT/earlier-1, ...
+        schedule: Where the estimator is used: always, every_nth_layer:n=4,start=2,
+            alternate:layers=2,steps=2 or every_nth_step:n=4 (default: always).
+        quantizer: Compression of the exchanged gradients: none, nuqsgd, qsgd or qsgdinf
+            (default: none).
+        bits: Bits a component, 2 to 8, sign and zero included (default: 4).
+        bucket_size: Components that share a scale (default: 512).
+        codec: How quantized components become bytes: fixed packs them to their bits, raw spends
+            a byte on each (default: fixed).
+        workers: Worker processes (default: 1).
+        seed: Decides the start, the order of the data and all rounding (default: 0).
+        out: Folder to write to; a run it holds is moved to OUT/earlier-1, ... (default:
+            runs/latest)
         checkpoint_every: Steps between checkpoints; 0 for none before the end.
     """
 

@@ -48,6 +48,9 @@ class TrafficReport:
         return self.exact_components / self.components if self.components else math.nan
 
     def __str__(self) -> str:
+        if not self.components:
+            return f"nothing was sent yet, over {self.world_size} ranks"
+        saved = 32 / self.bits_per_component
         rows = [
             ("ranks", f"{self.world_size}"),
             ("steps", f"{self.steps}"),
@@ -55,6 +58,7 @@ class TrafficReport:
             ("sent exactly", f"{self.exact_share:.2%}"),
             ("sent bytes", f"{self.sent_bytes:,}"),
             ("bits per component", f"{self.bits_per_component:.3f}"),
+            ("32 bits against it", f"{saved:.2f}x"),
             ("codec seconds", f"{self.codec_seconds:.3f}"),
             ("wire seconds", f"{self.wire_seconds:.3f}"),
         ]

@@ -89,7 +89,10 @@ def call_checked(
             raise ConfigError(unknown_name_message(f"setting of {kind} {name}", key, allowed))
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in settings:
-            raise ConfigError(f"{kind} {name} needs the setting {parameter.name!r}")
+            raise ConfigError(
+                f"{kind} {name} needs the setting {parameter.name!r}: "
+                f"write {name}:{parameter.name}=4, say, with a value of your choice"
+            )
     if fixed:
         return lambda *leading: make(*leading, **settings)
     try:

@@ -237,12 +237,12 @@ def _finished(records: Path, config: RunSettings, dataset_checksum: str) -> set[
     """
     if not records.exists():
         raise CheckpointError(
-            f"there is nothing to resume: {records} does not exist; start without resume"
+            f"there is nothing to resume: {records} does not exist; start without --resume"
         )
     found = read_records(records)
     sessions = [record for record in found if record["kind"] == "session"]
     if not sessions:
-        raise CheckpointError(f"{records} holds no session; start without resume")
+        raise CheckpointError(f"{records} holds no session; start without --resume")
     if sessions[-1].get("data_checksum", dataset_checksum) != dataset_checksum:
         raise CheckpointError(
             f"{records} belongs to other data (sha256 {sessions[-1]['data_checksum']}, "

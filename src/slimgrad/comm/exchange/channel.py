@@ -136,7 +136,12 @@ class Channel:
         future: torch.futures.Future[object] = torch.futures.Future()
         outcome = future.then(_result_or_raise)
         if not self._worker.put(_Job(run, label, future)):
-            future.set_result(_Failure(f"rank {self.rank}: {label}: compression was closed"))
+            future.set_result(
+                _Failure(
+                    f"rank {self.rank}: {label}: compression was closed; "
+                    "wrap the model in a new DistributedDataParallel to train on"
+                )
+            )
         return outcome
 
     def gather_bytes(
