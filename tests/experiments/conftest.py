@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,3 +83,14 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
                 yield
 
     return block
+
+
+@pytest.fixture
+def launch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a launch of torchrun with one process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    variables = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in (variables | {"GLOO_SOCKET_IFNAME": "lo"}).items():
+        monkeypatch.setenv(name, str(value))

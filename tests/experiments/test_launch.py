@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -91,17 +90,6 @@ def test_a_launch_of_something_else_is_recognised():
     assert joined_launch({"RANK": "3"}) is None
     with pytest.raises(ConfigError, match="RANK='x' and WORLD_SIZE='4': both must be integers"):
         joined_launch({"RANK": "x", "WORLD_SIZE": "4"})
-
-
-@pytest.fixture
-def launch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of a launch of torchrun with one process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    variables = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    for name, value in (variables | {"GLOO_SOCKET_IFNAME": "lo"}).items():
-        monkeypatch.setenv(name, str(value))
 
 
 @pytest.mark.usefixtures("launch_of_one")

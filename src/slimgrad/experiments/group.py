@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -12,6 +17,39 @@ from safetensors.torch import load, save
 
 from slimgrad.core.errors import WorkerError
 from slimgrad.experiments.tree import flatten, unflatten
+
+# A peer that died is noticed at once, by its closed connection; this is for one that hangs.
+EXCHANGE_TIMEOUT = timedelta(minutes=10)
+
+
+@contextmanager
+def process_group(**settings: Any) -> Iterator[None]:
+    """The default gloo group inside the ``with`` block.
+
+    What used the group is gone before the group is. The reducer of DistributedDataParallel, left
+    as its last owner, would end the group's threads while it holds Python's lock; a thread that
+    waits for that lock to drop a finished exchange then never ends, nor does the process.
+
+    Args:
+        settings: keywords of ``torch.distributed.init_process_group``.
+    """
+    dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT, **settings)
+    try:
+        yield
+    except BaseException as error:
+        _forget_locals(error)
+        raise
+    finally:
+        gc.collect()  # DistributedDataParallel is part of a reference cycle
+        dist.destroy_process_group()
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Drop what the frames that ``error`` and its causes passed through still hold."""
+    found: BaseException | None = error
+    while found is not None:
+        traceback.clear_frames(found.__traceback__)
+        found = found.__cause__ or found.__context__
 
 
 @dataclass(frozen=True)

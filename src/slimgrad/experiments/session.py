@@ -20,7 +20,7 @@ from slimgrad.experiments.config import (
     TrainConfig,
 )
 from slimgrad.experiments.data.batches import Batches
-from slimgrad.experiments.group import Group
+from slimgrad.experiments.group import Group, process_group
 from slimgrad.experiments.models import ImageShape, build_model
 from slimgrad.experiments.plan import Plan, RunPlan, checkpoint_path
 from slimgrad.experiments.records import (
@@ -30,7 +30,6 @@ from slimgrad.experiments.records import (
     write_records,
 )
 from slimgrad.experiments.worker import (
-    EXCHANGE_TIMEOUT,
     execute,
     launcher_pid,
     limited_threads,
@@ -99,30 +98,35 @@ def _join(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Out
     Raises:
         WorkerError: another rank failed.
     """
-    dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
-    group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
-    try:
-        # One rank of each machine decodes the images; the others then find them in the cache.
-        first = int(os.environ.get("LOCAL_RANK", group.rank)) == 0
-        plan = prepare(command, config, runs) if first else None
-        dist.barrier()
-        plan = plan or prepare(command, config, runs)
-        dist.barrier()
-        if group.rank == 0:
-            open_records(config, plan)
-        with limited_threads(plan.threads):
-            execute(plan, group)
-        dist.barrier()
-    except RuntimeError as error:
-        if not launch.lost_peer(str(error)):
-            raise
-        raise WorkerError(
-            f"rank {group.rank} of {group.world_size} stopped because another rank failed; "
-            "the message of that rank says why"
-        ) from error
-    finally:
-        dist.destroy_process_group()
+    with process_group():
+        group = Group(dist.get_rank(), dist.get_world_size(), launcher_pid())
+        try:
+            plan = _execute_together(command, config, runs, group)
+        except RuntimeError as error:
+            if not launch.lost_peer(str(error)):
+                raise
+            raise WorkerError(
+                f"rank {group.rank} of {group.world_size} stopped because another rank failed; "
+                "the message of that rank says why"
+            ) from error
     return Outcome(config.out, read_records(plan.records)) if group.rank == 0 else None
+
+
+def _execute_together(
+    command: Command, config: RunSettings, runs: list[TrainConfig], group: Group
+) -> Plan:
+    # One rank of each machine decodes the images; the others then find them in the cache.
+    first = int(os.environ.get("LOCAL_RANK", group.rank)) == 0
+    plan = prepare(command, config, runs) if first else None
+    dist.barrier()
+    plan = plan or prepare(command, config, runs)
+    dist.barrier()
+    if group.rank == 0:
+        open_records(config, plan)
+    with limited_threads(plan.threads):
+        execute(plan, group)
+    dist.barrier()
+    return plan
 
 
 def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> Plan:

@@ -8,7 +8,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,11 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from slimgrad.core.errors import SlimgradWarning
 from slimgrad.experiments.config import TrainConfig
 from slimgrad.experiments.data.cache import read_cache
-from slimgrad.experiments.group import Group
+from slimgrad.experiments.group import EXCHANGE_TIMEOUT, Group, process_group
 from slimgrad.experiments.launch import loopback_only
 from slimgrad.experiments.loop import Run
 from slimgrad.experiments.plan import Plan
 from slimgrad.experiments.records import RecordWriter
-
-# A peer that died is noticed at once, by its closed connection; this is for one that hangs.
-EXCHANGE_TIMEOUT = timedelta(minutes=10)
 
 
 def execute(plan: Plan, group: Group) -> None:
@@ -84,13 +80,12 @@ def limited_threads(threads: int) -> Iterator[None]:
 def run_here(plan: Plan) -> None:
     """Do all runs of ``plan`` in this process, as the only worker."""
     store = dist.HashStore()  # pyright: ignore[reportPrivateImportUsage]
-    with loopback_only():
-        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    try:
-        with limited_threads(plan.threads):
-            execute(plan, Group(0, 1))
-    finally:
-        dist.destroy_process_group()
+    with (
+        loopback_only(),
+        process_group(store=store, rank=0, world_size=1),
+        limited_threads(plan.threads),
+    ):
+        execute(plan, Group(0, 1))
 
 
 def launcher_pid() -> int | None:
