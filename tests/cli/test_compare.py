@@ -77,8 +77,8 @@ def test_json_is_all_there_is_on_stdout(slimgrad_command: Command, engine: Any) 
         (("--recipe", "digits", "--methods", " ,"), "allowed: exact, topone, nuqsgd"),
         (("--recipe", "digits", "--seeds", "x"), "write seeds as"),
         (("--recipe", "digits", "--epochs", "0"), "must be greater than or equal to 1"),
-        (("--recipe", "digits", "--config", "mine.toml"), "name the comparison"),
-        ((), "name the comparison"),
+        (("--recipe", "digits", "--config", "mine.toml"), "name one comparison"),
+        ((), "name one comparison"),
         (("--config", "absent.toml"), "absent.toml"),
     ],
 )

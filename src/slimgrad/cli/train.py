@@ -26,7 +26,7 @@ class TrainOptions:
     """Everything one run can be told on the command line; what is left out keeps its default.
 
     Attributes:
-        config: TOML file with settings; options given beside it win. records.jsonl holds them all.
+        config: TOML file with settings; options given beside it win.
         data: Data set: digits, cifar10, folders or fashion_mnist (default: digits).
         data_dir: File or folder the data set is read from.
         model: Network: cnn2, resnet14, resnet20 or vgg19, with a width as in cnn2:width=32
