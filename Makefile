@@ -25,7 +25,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "slimgrad needs Python 3.11 or newer; try: make PYTHON=python3.12" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV) (once; a minute or two)"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch numpy
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[cli,quickstart,test,lint]'

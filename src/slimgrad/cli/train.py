@@ -33,7 +33,7 @@ class TrainOptions:
         epochs: Passes over the training data.
         batch_size: Images a step, over all workers together.
         lr: Highest learning rate.
-        estimator: Estimator of the weight gradient: exact, zero, random, topone.
+        estimator: Estimator of the weight gradient: exact, zero, skip, random, topone.
         scale: Factor on the estimate (topone), or its standard deviation (random).
         schedule: Where the estimator is used, such as every_nth_layer:n=4,start=2.
         quantizer: Compression of the exchanged gradients: none, nuqsgd, qsgd, qsgdinf.
