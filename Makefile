@@ -27,7 +27,8 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "slimgrad needs Python 3.11 or newer; try: make PYTHON=python3.12" >&2; exit 2; }
-	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || \
+	  { echo "making $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
 	@echo "installing torch (once; a minute or so)"
 	@$(PIP) torch numpy
 	@echo "building the kernels and installing slimgrad (once; a minute or so)"

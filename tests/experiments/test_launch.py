@@ -171,7 +171,7 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     settings = {
         "method": BOTH_HALVES,
         "model": "cnn2:width=16",
-        "epochs": 12,
+        "epochs": 6,
         "checkpoint_every": 7,
         "progress_every": 1,
     }
@@ -182,7 +182,7 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     survivor: list[int] = []
 
     def kill_one_worker() -> None:
-        wait_for(lambda: recorded_steps(config) > 30)
+        wait_for(lambda: recorded_steps(config) > 8)
         survivor.append(worker_pid(config, 0))
         killed.append(time.monotonic())
         os.kill(worker_pid(config, 1), signal.SIGKILL)
@@ -206,11 +206,11 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     assert "GLOO_SOCKET_IFNAME" not in os.environ
 
     step = checkpoint.load(checkpoint_path(config)).step
-    assert step >= 28
+    assert step >= 7
     assert step % 7 == 0
-    assert step < 96
+    assert step < 48
     resumed = train(config.replace(resume=True))
-    assert resumed.results[0]["steps"] == 96
+    assert resumed.results[0]["steps"] == 48
     assert resumed.results[0]["parameters_sha256"] == whole
     assert 4 < resumed.results[0]["bits_per_component"] < 8
     assert 0 < resumed.results[0]["saved_macs_share"] < 1
@@ -235,15 +235,15 @@ def test_a_signal_to_the_launcher_ends_it_the_usual_way(
     assert getattr(caught.value, "code", None) == code
 
 
-def test_an_exception_in_the_workers_is_told_in_one_line(
+def test_an_exception_in_a_worker_is_told_in_one_line(
     tiny_config, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    config = tiny_config(workers=2)
+    config = tiny_config()
     plan = prepare("train", config, [config])
     plan.dataset.write_bytes(b"damaged")
     plan.write(tmp_path / "plan.json")
-    with pytest.raises(WorkerError, match=r"^rank \d of 2 failed: DataError: the cached images"):
-        launch(tmp_path / "plan.json", 2, 1, tmp_path / "logs")
+    with pytest.raises(WorkerError, match=r"^rank 0 of 1 failed: DataError: the cached images"):
+        launch(tmp_path / "plan.json", 1, 1, tmp_path / "logs")
     assert capfd.readouterr() == ("", "")
     # Either rank may be the first to fail; the other is stopped and may have written nothing.
     logs = (tmp_path / "logs").glob("rank*.stderr.log")

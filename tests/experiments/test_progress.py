@@ -19,6 +19,7 @@ from slimgrad.experiments.progress import (
     PlainDisplay,
     ProgressState,
     live_view,
+    session_line,
 )
 
 
@@ -107,10 +108,11 @@ def test_plain_lines_one_for_each_epoch_and_run(
         _append(path, samples.records(("exact", "topone"), (1,)))
     assert progress.problem == ""
     lines = written.getvalue().splitlines()
-    assert len(lines) == 12
-    assert lines[0].startswith("exact, seed 1: epoch 1 of 5, test accuracy 79.")
-    assert lines[5].startswith("[1/2] exact, seed 1: finished: accuracy 97.")
-    assert lines[5].endswith("left)")
+    assert len(lines) == 13
+    assert lines[0].startswith("training: 2 runs")
+    assert lines[1].startswith("exact, seed 1: epoch 1 of 5, test accuracy 79.")
+    assert lines[6].startswith("[1/2] exact, seed 1: finished: accuracy 97.")
+    assert lines[6].endswith("left)")
     assert lines[-1].startswith("[2/2] topone, seed 1: finished")
     assert "\x1b" not in written.getvalue()
 
@@ -153,8 +155,9 @@ def test_a_resumed_session_shows_only_what_is_new(
         _append(path, [samples.session(("exact", "topone"), (1,))])
         _append(path, samples.run_records("topone", 1)[-1:])
     lines = written.getvalue().splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("[2/2] topone, seed 1: finished")
+    assert len(lines) == 2
+    assert lines[0] == "training: 1 run with 2 workers"
+    assert lines[1].startswith("[2/2] topone, seed 1: finished")
 
 
 def test_a_broken_record_ends_the_display_and_nothing_else(
@@ -257,4 +260,26 @@ def test_warnings_of_workers_are_passed_on_once(
         _append(path, [samples.session(("exact", "a", "b"), (1, 2))])
         _append(path, [warning("a", 1, 0), warning("a", 2, 0), warning("b", 1, os.getpid())])
     assert capsys.readouterr().err == "slimgrad: warning: a: nothing is compressed\n"
-    assert written.getvalue() == ""
+    assert written.getvalue() == "training: 6 runs with 2 workers\n"
+
+
+def test_a_long_epoch_gives_signs_of_life(plain: Console, written: io.StringIO) -> None:
+    now = [0.0]
+    display, state = PlainDisplay(plain, lambda: now[0]), ProgressState()
+    step = {"kind": "progress", "method": "exact", "seed": 1, "steps": 90, "loss": 1.5}
+    for second in (5.0, 21.0, 30.0, 42.0):
+        now[0] = second
+        display.show({**step, "step": int(second)}, state)
+    assert written.getvalue().splitlines() == [
+        "exact, seed 1: step 21 of 90, training loss 1.5000",
+        "exact, seed 1: step 42 of 90, training loss 1.5000",
+    ]
+
+
+def test_the_first_line_says_how_much_there_is_to_do() -> None:
+    state = ProgressState()
+    session = {"kind": "session", "methods": ["a"], "seeds": [0], "config": {"workers": 2}}
+    state.update(session)
+    assert session_line(session, state) == "training: 1 run with 2 workers"
+    state.update({"kind": "result", "method": "a", "seed": 0})
+    assert session_line(session, state) == "every run is finished already"

@@ -27,6 +27,8 @@ from slimgrad.experiments.runs import RunKey, finite
 from slimgrad.experiments.tail import RecordTail
 
 POLL_SECONDS = 0.2
+# A log that stands still for longer looks like a program that hangs.
+SILENT_SECONDS = 20.0
 
 
 class ProgressState:
@@ -110,6 +112,25 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def session_line(record: Record, state: ProgressState) -> str:
+    """One line for the start: how much there is to do."""
+    runs = len(state.planned) - len(state.finished)
+    if not runs:
+        return "every run is finished already"
+    config = record.get("config")
+    workers = config.get("workers") if isinstance(config, dict) else None
+    crew = f" with {workers} workers" if isinstance(workers, int) and workers > 1 else ""
+    return f"training: {runs} run{'' if runs == 1 else 's'}{crew}"
+
+
+def step_line(record: Record) -> str:
+    """One line for a step, when an epoch takes long."""
+    return (
+        f"{record['method']}, seed {record['seed']}: step {record['step']} of {record['steps']}, "
+        f"training loss {_loss(record.get('loss'))}"
+    )
+
+
 def epoch_line(record: Record, state: ProgressState) -> str:
     """One line for a finished epoch."""
     of = f" of {state.epochs}" if state.epochs else ""
@@ -149,14 +170,21 @@ class Display(ABC):
 
 
 class PlainDisplay(Display):
-    """One line for each finished epoch and run."""
+    """One line for each finished epoch and run, and a sign of life in between."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._clock = clock
+        self._printed = clock()
 
     def show(self, record: Record, state: ProgressState) -> None:
-        """Print the line of an epoch or a result."""
-        if record["kind"] == "epoch":
+        """Print the line of an epoch or a result; of a step, when none was printed for long."""
+        if record["kind"] == "session":
+            self._print(session_line(record, state))
+        elif record["kind"] == "progress":
+            if self._clock() - self._printed >= SILENT_SECONDS:
+                self._print(step_line(record))
+        elif record["kind"] == "epoch":
             self._print(epoch_line(record, state))
         elif record["kind"] == "result":
             left = state.seconds_left
@@ -170,6 +198,7 @@ class PlainDisplay(Display):
         """Nothing to undo."""
 
     def _print(self, line: str) -> None:
+        self._printed = self._clock()
         self._console.file.write(line + "\n")
         self._console.file.flush()
 
@@ -291,7 +320,7 @@ class FollowProgress:
             if record["kind"] == "session":
                 self._sessions += 1
                 self._state.begin()
-            elif self._sessions > self._sessions_before:
+            if self._sessions > self._sessions_before:
                 self._warn(record)
                 display.show(record, self._state)
 
