@@ -48,17 +48,18 @@ def overall(summary: Summary) -> str:
             "cannot be told from chance. Run at least three seeds."
         )
     sentences = [
-        _differences(others, "total_seconds", "Training", "took less time", "took longer"),
-        _differences(others, "final_accuracy", "Final accuracy", "was higher", "was lower"),
+        _differences(others, "total_seconds", "training time", "shorter", "longer"),
+        _differences(others, "final_accuracy", "final accuracy", "higher", "lower"),
     ]
     return (
-        f"Beside {summary.reference}: {' '.join(sentences)} Each interval is a 95 % interval on "
-        "its own: about one in twenty excludes zero by chance even where there is no difference."
+        f"Compared with {summary.reference}: {'; '.join(sentences)}. Each interval is a "
+        "95 % interval on its own: about one in twenty excludes zero by chance even where there is "
+        "no difference."
     )
 
 
 def _differences(
-    methods: list[MethodSummary], quantity: str, subject: str, better: str, worse: str
+    methods: list[MethodSummary], quantity: str, title: str, better: str, worse: str
 ) -> str:
     """Which methods were shown to differ in one quantity, and in which direction."""
     parts = []
@@ -67,8 +68,8 @@ def _differences(
         if names:
             parts.append(f"{words} with {_join(names)}")
     if not parts:
-        return f"{subject}: no difference was shown for any method."
-    return f"{subject} {' and '.join(parts)}, by more than chance explains."
+        return f"no difference in {title} was shown for any method"
+    return f"{title} was {' and '.join(parts)}, by more than chance explains"
 
 
 def readings(summary: Summary) -> list[Reading]:
