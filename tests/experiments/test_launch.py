@@ -65,7 +65,8 @@ def test_the_cause_is_named_not_its_consequences(tmp_path: Path, reversed_order:
         failures = dict(reversed(failures.items()))
     assert failure_message(failures, 3, tmp_path) == (
         "rank 2 of 3 failed: killed by SIGKILL (signal 9); the other workers were stopped; "
-        f"log: {tmp_path / 'rank2.stderr.log'}"
+        f"log: {tmp_path / 'rank2.stderr.log'}; "
+        "once the cause is gone, --resume takes the run up again"
     )
 
 

@@ -182,7 +182,7 @@ def test_resuming_nothing_is_refused(tiny_config, text: str | None):
     if text is not None:
         config.out.mkdir()
         (config.out / "records.jsonl").write_text(text)
-    with pytest.raises(CheckpointError, match="start without resume"):
+    with pytest.raises(CheckpointError, match="start without --resume"):
         train(config)
 
 

@@ -135,13 +135,13 @@ def failure_message(failures: Mapping[int, ProcessFailure], workers: int, logs: 
     log = logs / f"rank{rank}.stderr.log"
     if failure.exitcode < 0:
         number = -failure.exitcode
-        reason = (
-            f"killed by {failure.signal_name()} (signal {number}); "
-            "--resume continues from its last checkpoint"
-        )
+        reason = f"killed by {failure.signal_name()} (signal {number})"
     else:
         reason = _exception_text(failure) or _last_line(log) or f"exit code {failure.exitcode}"
-    return f"rank {rank} of {workers} failed: {reason}; the other workers were stopped; log: {log}"
+    return (
+        f"rank {rank} of {workers} failed: {reason}; the other workers were stopped; log: {log}; "
+        "once the cause is gone, --resume takes the run up again"
+    )
 
 
 def _exception_text(failure: ProcessFailure) -> str:
