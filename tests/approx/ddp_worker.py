@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import sys
@@ -60,6 +61,8 @@ def main() -> None:
     except ConfigError as error:
         results["skip"] = str(error)
     print(json.dumps(results))
+    # A DDP module that a cycle keeps alive would end on the group's own thread and wait for ever.
+    gc.collect()
     dist.destroy_process_group()
 
 
