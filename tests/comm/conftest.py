@@ -1,5 +1,6 @@
 """The slow decoder made importable, and a process group of one rank."""
 
+import gc
 import sys
 from pathlib import Path
 

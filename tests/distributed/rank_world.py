@@ -1,5 +1,6 @@
 """Starts a world of ranks that runs a list of checks in order, and what the checks share."""
 
+import gc
 import time
 import warnings
 from datetime import timedelta
