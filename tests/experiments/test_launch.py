@@ -40,7 +40,8 @@ import sys
 from slimgrad.experiments.config import TrainConfig
 from slimgrad.experiments.train import train
 outcome = train(TrainConfig.model_validate_json(sys.argv[1]))
-print("outcome", None if outcome is None else outcome.results[0]["parameters_sha256"])
+found = None if outcome is None else outcome.results[0]["parameters_sha256"]
+sys.stdout.write(f"outcome {found}\\n")  # one write: two processes share the pipe
 """
 
 
