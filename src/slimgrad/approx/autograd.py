@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry
+from slimgrad.approx.estimators.exact import convolution_backward
 from slimgrad.approx.plan import LayerPlan
 from slimgrad.core.errors import SlimgradError
 
@@ -53,18 +54,8 @@ def _input_grad(
 ) -> torch.Tensor:
     if geometry.kind == "linear":
         return grad_out @ weight
-    input_grad, _, _ = torch.ops.aten.convolution_backward(
-        grad_out,
-        x_like,
-        weight,
-        None,
-        geometry.stride,
-        geometry.padding,
-        geometry.dilation,
-        False,
-        (0, 0),
-        geometry.groups,
-        (True, False, False),
+    input_grad, _, _ = convolution_backward(
+        grad_out, x_like, weight, geometry, (True, False, False)
     )
     return input_grad
 

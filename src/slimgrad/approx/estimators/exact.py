@@ -10,6 +10,29 @@ import torch
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry, WeightGradCost
 
 
+def convolution_backward(
+    grad_out: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    geometry: LayerGeometry,
+    wanted: tuple[bool, bool, bool],
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Torch's own (input, weight, bias) gradients of a convolution, those that are wanted."""
+    return torch.ops.aten.convolution_backward(
+        grad_out,
+        x,
+        weight,
+        None,
+        geometry.stride,
+        geometry.padding,
+        geometry.dilation,
+        False,
+        (0, 0),
+        geometry.groups,
+        wanted,
+    )
+
+
 def exact_weight_grad(
     x: torch.Tensor, grad_out: torch.Tensor, geometry: LayerGeometry
 ) -> torch.Tensor:
@@ -30,18 +53,8 @@ def exact_weight_grad(
     if geometry.kind == "linear":
         return grad_out.flatten(0, -2).t() @ x.flatten(0, -2)
     placeholder = grad_out.new_empty(1).expand(geometry.weight_shape)
-    _, weight_grad, _ = torch.ops.aten.convolution_backward(
-        grad_out,
-        x,
-        placeholder,
-        None,
-        geometry.stride,
-        geometry.padding,
-        geometry.dilation,
-        False,
-        (0, 0),
-        geometry.groups,
-        (False, True, False),
+    _, weight_grad, _ = convolution_backward(
+        grad_out, x, placeholder, geometry, (False, True, False)
     )
     return weight_grad
 
