@@ -30,6 +30,12 @@ def test_layers_and_parameters(name: str, count: int, numbers: int):
     assert parameters(model) == numbers
 
 
+def test_resnet18_has_the_parameters_of_its_paper():
+    # 11,173,962 with 10 classes and a 3x3 first convolution.
+    with torch.device("meta"):
+        assert parameters(build_model("resnet18", CIFAR)) == 11_173_962
+
+
 def test_schedule_1_meets_the_layers_of_the_paper():
     layers = convolutions(make_model("resnet20", CIFAR))
     chosen = [(layer.in_channels, layer.out_channels, layer.stride[0]) for layer in layers[1::4]]
@@ -52,6 +58,7 @@ def test_cnn2_has_the_sizes_of_the_paper():
         ("cnn2", DIGITS),
         ("cnn2", ImageShape(2, 5, 3)),
         ("resnet14", DIGITS),
+        ("resnet18", CIFAR),
         ("resnet20", CIFAR),
         ("vgg19", CIFAR),
     ],
@@ -95,6 +102,8 @@ def test_weights_have_the_variance_of_their_fan_in():
         ("resnet20", ImageShape(1, 3, 10), {}, "resnet needs images of at least 4x4"),
         ("cnn2", CIFAR, {"width": 0}, "width = 0: must be at least 1"),
         ("resnet14", CIFAR, {"width": -1}, "width = -1: must be at least 1"),
+        ("resnet18", CIFAR, {"width": 0}, "width = 0: must be at least 1"),
+        ("resnet18", ImageShape(1, 4, 10), {}, "resnet18 needs images of at least 8x8"),
         ("vgg19", CIFAR, {"width": 0}, "width = 0: must be at least 1"),
         ("cnn2", CIFAR, {"width": "wide"}, "network cnn2: '<' not supported"),
         ("resnet-20", CIFAR, {}, "did you mean 'resnet20'"),
@@ -106,4 +115,4 @@ def test_what_a_network_cannot_be_is_told(name, shape, settings, message):
 
 
 def test_all_networks_are_registered():
-    assert list(MODELS) == ["cnn2", "resnet14", "resnet20", "vgg19"]
+    assert list(MODELS) == ["cnn2", "resnet14", "resnet18", "resnet20", "vgg19"]

@@ -13,11 +13,13 @@ from slimgrad.core.registry import Registry
 from slimgrad.experiments.models.base import ImageShape, draw_parameters
 from slimgrad.experiments.models.cnn2 import Cnn2
 from slimgrad.experiments.models.resnet import resnet14, resnet20
+from slimgrad.experiments.models.resnet18 import ResNet18
 from slimgrad.experiments.models.vgg import Vgg19
 
 MODELS: Registry[Callable[..., nn.Module]] = Registry("network")
 MODELS.add("cnn2")(Cnn2)
 MODELS.add("resnet14")(resnet14)
+MODELS.add("resnet18")(ResNet18)
 MODELS.add("resnet20")(resnet20)
 MODELS.add("vgg19")(Vgg19)
 
@@ -26,7 +28,7 @@ def build_model(name: str, shape: ImageShape, settings: dict[str, Any] | None = 
     """A network by name, with parameters as torch leaves them.
 
     Args:
-        name: cnn2, resnet14, resnet20 or vgg19.
+        name: cnn2, resnet14, resnet18, resnet20 or vgg19.
         shape: the images it is made for.
         settings: keywords of the network, such as ``width``.
 
