@@ -5,7 +5,7 @@ It shares no line with the package, so that both must have understood the docume
 
 import struct
 
-PLANES = {2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
+PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
 VALUE_FORMATS = {1: ("<f", 4), 2: ("<e", 2), 3: (None, 2), 4: ("<d", 8)}
 
 
@@ -35,13 +35,13 @@ def read_fields(data):
     require(len(data) >= 64, "short")
     names = (
         "magic version size method code grid bits norm flags bucket n key scales payload table "
-        "dtype reserved checksum"
+        "dtype transform reserved checksum"
     )
-    fields = dict(zip(names.split(), struct.unpack("<4s8BIQQQQIB7sI", data[:64]), strict=True))
+    fields = dict(zip(names.split(), struct.unpack("<4s8BIQQQQIBB6sI", data[:64]), strict=True))
     require(fields["magic"] == b"SGRD", "magic")
-    require(fields["version"] == 1, "version")
+    require(fields["version"] == 2, "version")
     require(fields["size"] == 64, "header size")
-    require(fields["reserved"] == bytes(7), "reserved")
+    require(fields["reserved"] == bytes(6), "reserved")
     require(fields["flags"] in (0, 1), "flags")
     require(fields["n"] <= 2**40, "n")
     require(fields["method"] in (0, 1), "method")
@@ -50,22 +50,36 @@ def read_fields(data):
 
 def check_fields(fields):
     if fields["method"] == 0:
-        for name in ("code", "grid", "bits", "norm", "bucket", "key", "scales", "table"):
+        for name in (
+            "code",
+            "grid",
+            "bits",
+            "norm",
+            "bucket",
+            "key",
+            "scales",
+            "table",
+            "transform",
+        ):
             require(fields[name] == 0, name)
         require(fields["dtype"] in VALUE_FORMATS, "dtype")
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
     require(fields["code"] in (0, 1), "code")
-    require(fields["grid"] in (1, 2, 3), "grid")
-    require(2 <= bits <= 8, "bits")
-    require(fields["norm"] in (1, 2), "norm")
+    require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
+    require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
+    require(1 <= fields["norm"] <= 6, "norm")
     require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
     require(fields["dtype"] == 0, "dtype")
+    require(fields["transform"] == 0, "transform")
+    require(fields["grid"] != 5, "integers without dither")
     require(fields["scales"] == 4 * ((n + fields["bucket"] - 1) // fields["bucket"]), "scales")
     if fields["grid"] == 3:
         m, rest = divmod(fields["table"], 4)
         require(rest == 0 and 1 <= m <= 2 ** (bits - 1) - 1, "table")
+    elif fields["grid"] == 4:
+        require(fields["table"] == 4 * 2 ** (bits - 1), "table")
     else:
         require(fields["table"] == 0, "table")
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
@@ -78,11 +92,13 @@ def levels_of(fields, table):
         return [0.0] + [to_float32(j / top) for j in range(1, top + 1)]
     if fields["grid"] == 2:
         return [0.0] + [2.0 ** (j - top) for j in range(1, top + 1)]
+    if fields["grid"] == 5:
+        return [float(j) for j in range(top + 1)]
     levels = [0.0, *(value for (value,) in struct.iter_unpack("<f", table))]
     for j in range(1, len(levels)):
         require(levels[j - 1] < levels[j], "table order")
     require(levels[-1] == 1.0, "table end")
-    return levels
+    return levels[1:] if fields["grid"] == 4 else levels
 
 
 def fixed_symbol(payload, component, n, bits):

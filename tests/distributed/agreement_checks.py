@@ -85,8 +85,8 @@ class RunLength(Codec):
         packed = payload[1::2].repeat_interleave(payload[0::2].long())
         return Fixed().decode(packed, n, bits)
 
-    def payload_bytes(self, n, bits):
-        return None
+    def payload_bounds(self, n, bits):
+        return 0, 2 * Fixed().payload_bounds(n, bits)[1]
 
     def expected_bits(self, probabilities, bits):
         return float("nan")

@@ -114,3 +114,30 @@ def test_inference_tensors_are_added_to(name):
         scales, packed = kernels.quantize(torch.ones(10), **{**SETTINGS, "norm": "linf"}, key=0)
         total = kernels.dequantize_add_(torch.ones(10), packed, scales, **LAYOUT)
     assert total.tolist() == [2.0] * 10
+
+
+def test_levels_to_decode_with_may_begin_above_zero():
+    packed = kernels.pack_symbols(torch.tensor([0, 1, 2, 3], dtype=torch.uint8), 2)
+    scales = torch.tensor([2.0])
+    settings = {"n": 4, "bits": 2, "bucket_size": 4}
+    decoded = kernels.dequantize(packed, scales, levels=(0.25, 1.0), **settings)
+    assert decoded.tolist() == [0.5, 2.0, -0.5, -2.0]
+    signs = kernels.pack_symbols(torch.tensor([0, 1, 1], dtype=torch.uint8), 1)
+    decoded = kernels.dequantize(signs, scales, n=3, levels=(1.0,), bits=1, bucket_size=4)
+    assert decoded.tolist() == [2.0, -2.0, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ((), "0 levels do not fit in 2 bits: give 1 to 2"),
+        ((0.0, 0.5, 1.0), "3 levels do not fit in 2 bits: give 1 to 2"),
+        ((-1.0, 1.0), "levels must ascend strictly from 0 or above"),
+        ((1.0, 0.5), "levels must ascend strictly from 0 or above"),
+        ((0.5, float("inf")), "levels must ascend strictly from 0 or above"),
+    ],
+)
+def test_levels_that_cannot_be_decoded_with_are_refused(levels, message):
+    packed, scales = torch.zeros(1, dtype=torch.uint8), torch.ones(1)
+    with pytest.raises(ConfigError, match=message):
+        kernels.dequantize(packed, scales, n=4, levels=levels, bits=2, bucket_size=4)

@@ -7,13 +7,11 @@ from typing import final
 
 import torch
 
-from slimgrad import kernels
 from slimgrad.comm import frame as wire
 from slimgrad.comm.codecs import CODECS, Codec
-from slimgrad.comm.header import HEADER_BYTES, METHOD_RAW, codec_of
+from slimgrad.comm.decoding import add_values_, values_of
 from slimgrad.comm.quantizers.base import Quantizer
-from slimgrad.comm.quantizers.level import magnitudes
-from slimgrad.comm.serial import add_, copy_
+from slimgrad.comm.serial import copy_
 from slimgrad.core.errors import ConfigError, FrameError
 from slimgrad.core.rng import stream_key
 
@@ -58,7 +56,10 @@ class Compressor:
     @property
     def fixed_length(self) -> bool:
         """Whether the length of a frame follows from the number of components alone."""
-        return self.quantizer is None or self.codec.payload_bytes(0, 8) is not None
+        if self.quantizer is None:
+            return True
+        least, most = self.codec.payload_bounds(512, 8)
+        return least == most
 
     def compress(
         self,
@@ -108,13 +109,7 @@ class Compressor:
         Raises:
             FrameError: the bytes are not a valid frame.
         """
-        decoded = wire.decode(frame)
-        if decoded.header.method == METHOD_RAW:
-            values = decoded.values()
-            if values.dtype == torch.float32:
-                return values
-            return copy_(torch.empty(values.numel(), dtype=torch.float32), values, serial=serial)
-        return self._dequantize(decoded, serial)
+        return values_of(wire.decode(frame), serial=serial)
 
     def decompress_add_(
         self, frame: torch.Tensor, out: torch.Tensor, alpha: float = 1.0, *, serial: bool = False
@@ -136,46 +131,7 @@ class Compressor:
         header = decoded.header
         if header.n != out.numel():
             raise FrameError(f"the frame holds {header.n} components, not {out.numel()}", 16)
-        if header.method == METHOD_RAW:
-            return add_(out, decoded.values(), alpha, serial=serial)
-        if out.dtype != torch.float32:
-            return add_(out, self._dequantize(decoded, serial), alpha, serial=serial)
-        return kernels.dequantize_add_(
-            out,
-            self._symbols(decoded),
-            decoded.scales,
-            levels=decoded.levels,
-            bits=header.bits,
-            bucket_size=header.bucket_size,
-            alpha=alpha,
-            serial=serial,
-        )
-
-    def _dequantize(self, decoded: wire.Frame, serial: bool) -> torch.Tensor:
-        header = decoded.header
-        return kernels.dequantize(
-            self._symbols(decoded),
-            decoded.scales,
-            n=header.n,
-            levels=decoded.levels,
-            bits=header.bits,
-            bucket_size=header.bucket_size,
-            serial=serial,
-        )
-
-    def _symbols(self, decoded: wire.Frame) -> torch.Tensor:
-        header = decoded.header
-        payload_at = HEADER_BYTES + header.table_bytes + header.scales_bytes
-        try:
-            packed = codec_of(header).decode(decoded.payload, header.n, header.bits)
-        except FrameError as error:
-            raise FrameError(error.reason, payload_at + error.position) from error
-        most = len(decoded.levels) - 1
-        if most < magnitudes(header.bits):
-            symbols = kernels.unpack_symbols(packed, header.n, header.bits).numpy()
-            if ((symbols & magnitudes(header.bits)) > most).any():
-                raise FrameError(f"a symbol names a level above {most}", payload_at)
-        return packed
+        return add_values_(decoded, out, alpha, serial=serial)
 
 
 def _check_sum(out: torch.Tensor, alpha: float) -> None:

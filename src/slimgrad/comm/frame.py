@@ -17,6 +17,7 @@ from slimgrad.comm.header import (
     METHOD_QUANTIZED,
     METHOD_RAW,
     NORM_IDS,
+    TRANSFORMS,
     Header,
     read_header,
 )
@@ -42,7 +43,7 @@ class Frame:
 
     Attributes:
         header: its fields.
-        levels: the magnitudes, 0 first; () in a raw frame.
+        levels: the magnitudes, ascending; () in a raw frame.
         scales: float32, one a bucket; empty in a raw frame.
         payload: uint8 view of the received bytes.
     """
@@ -98,8 +99,9 @@ def encode_raw(values: torch.Tensor) -> torch.Tensor:
 
 def encode_quantized(quantized: Quantized, payload: torch.Tensor, code_id: int) -> torch.Tensor:
     """A frame of a quantized vector whose symbols codec ``code_id`` wrote as ``payload``."""
-    levels = quantized.grid.levels if quantized.grid.grid == "table" else ()
-    table = np.array(levels[1:], dtype="<f4").view(np.uint8)
+    grid = quantized.grid
+    sent = {"table": grid.levels[1:], "no_zero": grid.levels}.get(grid.grid, ())
+    table = np.array(sent, dtype="<f4").view(np.uint8)
     scales = quantized.scales.numpy().astype("<f4", copy=False)
     header = Header(
         method=METHOD_QUANTIZED,
@@ -107,13 +109,14 @@ def encode_quantized(quantized: Quantized, payload: torch.Tensor, code_id: int) 
         payload_bytes=payload.numel(),
         flags=FLAG_NON_FINITE * bool(np.isnan(scales).any()),
         code_id=code_id,
-        grid=GRIDS[quantized.grid.grid],
+        grid=GRIDS[grid.grid],
         bits=quantized.bits,
         norm=NORM_IDS[quantized.norm],
         bucket_size=quantized.bucket_size,
         key=quantized.key,
         scales_bytes=scales.nbytes,
         table_bytes=table.nbytes,
+        transform=TRANSFORMS[quantized.transform],
     )
     return _assemble(header, table, scales.view(np.uint8), payload.numpy())
 
@@ -209,12 +212,15 @@ def _levels(header: Header, table: np.ndarray) -> tuple[float, ...]:
         return uniform_levels(magnitudes(header.bits))
     if header.grid == GRIDS["exponential"]:
         return exponential_levels(magnitudes(header.bits) - 1)
-    if header.grid != GRIDS["table"]:
+    if header.grid == GRIDS["integer"]:
+        return tuple(float(j) for j in range(magnitudes(header.bits) + 1))
+    if header.method != METHOD_QUANTIZED:
         return ()
-    levels = (0.0, *(float(level) for level in table.copy().view("<f4")))
+    sent = tuple(float(level) for level in table.copy().view("<f4"))
+    levels = (0.0, *sent)
     if levels[-1] != 1.0 or not all(a < b for a, b in pairwise(levels)):
         raise FrameError("the level table does not ascend from 0 to 1", HEADER_BYTES)
-    return levels
+    return sent if header.grid == GRIDS["no_zero"] else levels
 
 
 def _check_scales(frame: Frame, position: int) -> None:

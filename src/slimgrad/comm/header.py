@@ -6,21 +6,24 @@ import struct
 from dataclasses import dataclass
 
 from slimgrad.comm.codecs import Codec, codec_with_id
+from slimgrad.comm.quantizers.base import Transform, symbol_count
 from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
 from slimgrad.core.errors import FrameError
 
 MAGIC = b"SGRD"
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 HEADER_BYTES = 64
 MAX_COMPONENTS = 2**40
 
 METHOD_RAW, METHOD_QUANTIZED = 0, 1
-GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
-NORM_IDS = {"l2": 1, "linf": 2}
+GRIDS = {"uniform": 1, "exponential": 2, "table": 3, "no_zero": 4, "integer": 5}
+NORM_IDS = {"l2": 1, "linf": 2, "step": 3, "power_of_two": 4, "mean": 5, "projection": 6}
+TRANSFORMS: dict[Transform, int] = {"none": 0, "dither": 1, "rotation": 2}
+_TRANSFORM_NAMES: dict[int, Transform] = {number: name for name, number in TRANSFORMS.items()}
 DTYPE_BYTES = {1: 4, 2: 2, 3: 2, 4: 8}
 FLAG_NON_FINITE = 1
 
-_LAYOUT = struct.Struct("<4s8BIQQQQIB7s")
+_LAYOUT = struct.Struct("<4s8BIQQQQIBB6s")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_OFFSET = _LAYOUT.size
 assert CHECKSUM_OFFSET + _CHECKSUM.size == HEADER_BYTES
@@ -38,6 +41,7 @@ class Header:
         payload_bytes: length of the last section.
         flags: bit 0 set when some component is not finite.
         dtype: of the values of a raw frame, 0 in a quantized one.
+        transform: what follows the look-up of levels; 0 in a raw frame.
     """
 
     method: int
@@ -53,6 +57,12 @@ class Header:
     scales_bytes: int = 0
     table_bytes: int = 0
     dtype: int = 0
+    transform: int = 0
+
+    @property
+    def symbols(self) -> int:
+        """Symbols in the payload of a quantized frame."""
+        return symbol_count(self.n, _TRANSFORM_NAMES[self.transform])
 
     @property
     def body_bytes(self) -> int:
@@ -87,7 +97,8 @@ class Header:
             self.payload_bytes,
             self.table_bytes,
             self.dtype,
-            bytes(7),
+            self.transform,
+            bytes(6),
         )
 
 
@@ -111,9 +122,9 @@ def read_header(data: bytes, available: int) -> tuple[Header, int]:
     if header_bytes != HEADER_BYTES:
         raise FrameError(f"header size {header_bytes} is not {HEADER_BYTES}", 5)
     method, code_id, grid, bits, norm, flags, bucket_size, n, key, *sizes = rest
-    scales_bytes, payload_bytes, table_bytes, dtype, reserved = sizes
+    scales_bytes, payload_bytes, table_bytes, dtype, transform, reserved = sizes
     if any(reserved):
-        raise FrameError("reserved bytes are not zero", 53)
+        raise FrameError("reserved bytes are not zero", 54)
     if flags & ~FLAG_NON_FINITE:
         raise FrameError(f"flags {flags:#04x} use reserved bits", 11)
     if n > MAX_COMPONENTS:
@@ -132,6 +143,7 @@ def read_header(data: bytes, available: int) -> tuple[Header, int]:
         scales_bytes=scales_bytes,
         table_bytes=table_bytes,
         dtype=dtype,
+        transform=transform,
     )
     if method == METHOD_RAW:
         _check_raw(header)
@@ -154,6 +166,7 @@ def _check_raw(header: Header) -> None:
         "key": 24,
         "scales_bytes": 32,
         "table_bytes": 48,
+        "transform": 53,
     }
     for field, position in must_be_zero.items():
         if getattr(header, field):
@@ -168,28 +181,45 @@ def _check_raw(header: Header) -> None:
 def _check_quantized(header: Header) -> None:
     if header.grid not in GRIDS.values():
         raise FrameError(f"grid {header.grid} is not one of {sorted(GRIDS.values())}", 8)
-    if not MIN_BITS <= header.bits <= MAX_BITS:
-        raise FrameError(f"bits {header.bits} are not from {MIN_BITS} to {MAX_BITS}", 9)
+    least = MIN_BITS if header.grid != GRIDS["no_zero"] else 1
+    if not least <= header.bits <= MAX_BITS:
+        raise FrameError(f"bits {header.bits} are not from {least} to {MAX_BITS}", 9)
     if header.norm not in NORM_IDS.values():
         raise FrameError(f"norm {header.norm} is not one of {sorted(NORM_IDS.values())}", 10)
     if not 1 <= header.bucket_size <= MAX_BUCKET_SIZE:
         raise FrameError(f"bucket_size {header.bucket_size} is not from 1 to {MAX_BUCKET_SIZE}", 12)
     if header.dtype != 0:
         raise FrameError(f"dtype {header.dtype} of a quantized frame must be 0", 52)
+    if header.transform not in _TRANSFORM_NAMES:
+        raise FrameError(f"transform {header.transform} is not one of 0, 1, 2", 53)
+    # Dither is subtracted from integers, and integers are what dithered frames hold.
+    if (header.transform == TRANSFORMS["dither"]) != (header.grid == GRIDS["integer"]):
+        raise FrameError(f"transform {header.transform} does not go with grid {header.grid}", 53)
     expected = 4 * -(-header.n // header.bucket_size)
     if header.scales_bytes != expected:
         raise FrameError(f"the scales take {expected} bytes, not {header.scales_bytes}", 32)
-    most = magnitudes(header.bits)
-    if header.grid != GRIDS["table"]:
-        if header.table_bytes:
-            raise FrameError(f"grid {header.grid} has no table", 48)
-    elif header.table_bytes % 4 or not 1 <= header.table_bytes // 4 <= most:
-        raise FrameError(
-            f"a table of {header.bits} bits holds 1 to {most} float32, "
-            f"not {header.table_bytes} bytes",
-            48,
-        )
+    _check_table_length(header)
     _check_payload_length(header)
+
+
+def _check_table_length(header: Header) -> None:
+    most = magnitudes(header.bits)
+    if header.grid == GRIDS["table"]:
+        if header.table_bytes % 4 or not 1 <= header.table_bytes // 4 <= most:
+            raise FrameError(
+                f"a table of {header.bits} bits holds 1 to {most} float32, "
+                f"not {header.table_bytes} bytes",
+                48,
+            )
+    elif header.grid == GRIDS["no_zero"]:
+        if header.table_bytes != 4 * (most + 1):
+            raise FrameError(
+                f"a table of {header.bits} bits without zero holds {most + 1} float32, "
+                f"not {header.table_bytes} bytes",
+                48,
+            )
+    elif header.table_bytes:
+        raise FrameError(f"grid {header.grid} has no table", 48)
 
 
 def codec_of(header: Header) -> Codec:
@@ -201,10 +231,11 @@ def codec_of(header: Header) -> Codec:
 
 
 def _check_payload_length(header: Header) -> None:
-    expected = codec_of(header).payload_bytes(header.n, header.bits)
-    if expected is not None and header.payload_bytes != expected:
+    least, most = codec_of(header).payload_bounds(header.symbols, header.bits)
+    if not least <= header.payload_bytes <= most:
+        expected = f"{least}" if least == most else f"{least} to {most}"
         raise FrameError(
-            f"{header.n} symbols of {header.bits} bits take {expected} bytes, "
+            f"{header.symbols} symbols of {header.bits} bits take {expected} bytes, "
             f"not {header.payload_bytes}",
             40,
         )

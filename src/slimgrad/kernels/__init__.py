@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from slimgrad.kernels.quantize import (
-    dequantize,
-    dequantize_add_,
-    pack_symbols,
-    packed_bytes,
-    quantize,
-    unpack_symbols,
-)
+from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
+from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [

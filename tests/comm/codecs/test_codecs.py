@@ -32,7 +32,7 @@ def test_codecs_are_lossless(bits, n, data):
     for codec in (Fixed(), Raw()):
         payload = codec.encode(quantized)
         assert payload.dtype == torch.uint8
-        assert payload.numel() == codec.payload_bytes(n, bits)
+        assert codec.payload_bounds(n, bits) == (payload.numel(), payload.numel())
         assert torch.equal(codec.decode(payload, n, bits), quantized.packed)
 
 

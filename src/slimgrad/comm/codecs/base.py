@@ -30,8 +30,12 @@ class Codec(ABC):
         """The packed symbols again; FrameError when the payload cannot hold n symbols."""
 
     @abstractmethod
-    def payload_bytes(self, n: int, bits: int) -> int | None:
-        """Length of every payload of n symbols, or None when it depends on the symbols."""
+    def payload_bounds(self, n: int, bits: int) -> tuple[int, int]:
+        """The least and the most bytes a payload of n symbols can have; equal for fixed lengths.
+
+        The least keeps a short frame from claiming a huge vector; the most is what a receiver
+        must be ready to accept.
+        """
 
     @abstractmethod
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:

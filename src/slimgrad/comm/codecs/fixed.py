@@ -16,8 +16,8 @@ from slimgrad.core.errors import FrameError
 class Fixed(Codec):
     """The packed symbols as they are: b bits a symbol, no search, no table.
 
-    >>> Fixed().payload_bytes(1000, 4)
-    500
+    >>> Fixed().payload_bounds(1000, 4)
+    (500, 500)
     """
 
     name: ClassVar[str] = "fixed"
@@ -41,9 +41,10 @@ class Fixed(Codec):
             raise FrameError("bits are set behind the last symbol", payload.numel() - 1)
         return payload
 
-    def payload_bytes(self, n: int, bits: int) -> int:
-        """Length of every payload of n symbols."""
-        return kernels.packed_bytes(n, bits)
+    def payload_bounds(self, n: int, bits: int) -> tuple[int, int]:
+        """Twice the length of every payload of n symbols."""
+        length = kernels.packed_bytes(n, bits)
+        return length, length
 
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
         """``bits``, whatever the probabilities."""

@@ -16,8 +16,8 @@ from slimgrad.core.errors import FrameError
 class Raw(Codec):
     """One byte a symbol: the plainest payload, to compare and to debug other codecs with.
 
-    >>> Raw().payload_bytes(1000, 4)
-    1000
+    >>> Raw().payload_bounds(1000, 4)
+    (1000, 1000)
     """
 
     name: ClassVar[str] = "raw"
@@ -25,7 +25,7 @@ class Raw(Codec):
 
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """The symbols in order, a byte each."""
-        return kernels.unpack_symbols(quantized.packed, quantized.n, quantized.bits)
+        return kernels.unpack_symbols(quantized.packed, quantized.symbols, quantized.bits)
 
     def decode(self, payload: torch.Tensor, n: int, bits: int) -> torch.Tensor:
         """The packed symbols again.
@@ -41,9 +41,10 @@ class Raw(Codec):
             raise FrameError(f"symbol {int(payload[position])} does not fit {bits} bits", position)
         return kernels.pack_symbols(payload, bits)
 
-    def payload_bytes(self, n: int, bits: int) -> int:
-        """Length of every payload of n symbols."""
-        return n
+    def payload_bounds(self, n: int, bits: int) -> tuple[int, int]:
+        """Twice the length of every payload of n symbols."""
+        length = n
+        return length, length
 
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
         """8, whatever the probabilities."""

@@ -1,4 +1,4 @@
-"""Quantize and pack a vector, unpack and add it: argument checks and choice of implementation."""
+"""Rounding to a grid of levels, and back: argument checks and choice of implementation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ import torch
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import unknown_name_message
 from slimgrad.kernels.backend import native_module
+from slimgrad.kernels.checks import (
+    check_bits,
+    check_bucket_size,
+    check_key,
+    check_size,
+    check_sum_target,
+    check_vector,
+)
 from slimgrad.kernels.native import quantize as native
-from slimgrad.kernels.reference import packing
+from slimgrad.kernels.packing import packed_bytes
 from slimgrad.kernels.reference import quantize as reference
 
 GRIDS = ("uniform", "exponential", "table")
 NORMS = ("l2", "linf")
-MIN_BITS, MAX_BITS = 2, 8
+LEAST_BITS = 2  # a sign and a magnitude
 
 
 def quantize(
@@ -65,12 +73,12 @@ def quantize(
     >>> dequantize(packed, scales, n=2, **grid)[1]
     tensor(-4.)
     """
-    _check_vector("vector", vector, torch.float32)
-    _check_layout(bits, bucket_size)
+    check_vector("vector", vector, torch.float32)
+    check_bits(bits, LEAST_BITS)
+    check_bucket_size(bucket_size)
     if norm not in NORMS:
         raise ConfigError(unknown_name_message("norm", norm, NORMS))
-    if not _is_integer(key) or not 0 <= key < 1 << 64:
-        raise ConfigError(f"key must be an integer in [0, 2**64), got {key!r}")
+    check_key(key)
     table = _level_table(tuple(levels), bits, grid)
     vector = vector.detach().contiguous()
     module = native_module()
@@ -113,8 +121,8 @@ def dequantize(
         packed: uint8 (packed_bytes(n, bits),) on the CPU.
         scales: float32 (ceil(n / bucket_size),) on the CPU.
         n: components, >= 0.
-        levels: as given to quantize. A symbol above the last level decodes to NaN.
-        bits: as given to quantize.
+        levels: magnitudes, ascending from 0 or above. A symbol above the last decodes to NaN.
+        bits: width of a symbol, 1 to 8, sign included.
         bucket_size: as given to quantize.
         serial: use the calling thread only.
 
@@ -124,7 +132,8 @@ def dequantize(
     Raises:
         ConfigError: sizes that do not agree, or an argument outside its range.
 
-    >>> packed = pack_symbols(torch.tensor([0, 1, 3], dtype=torch.uint8), bits=2)
+    >>> from slimgrad import kernels
+    >>> packed = kernels.pack_symbols(torch.tensor([0, 1, 3], dtype=torch.uint8), bits=2)
     >>> dequantize(packed, torch.tensor([5.0]), n=3, levels=(0.0, 1.0), bits=2, bucket_size=4)
     tensor([ 0.,  5., -5.])
     """
@@ -167,8 +176,8 @@ def dequantize_add_(
         out: (n,) float32, contiguous, on the CPU; changed in place.
         packed: uint8 (packed_bytes(n, bits),).
         scales: float32 (ceil(n / bucket_size),).
-        levels: as given to quantize.
-        bits: as given to quantize.
+        levels: as given to dequantize.
+        bits: as given to dequantize.
         bucket_size: as given to quantize.
         alpha: factor, rounded to float32; finite.
         serial: use the calling thread only.
@@ -179,18 +188,13 @@ def dequantize_add_(
     Raises:
         ConfigError: sizes that do not agree, or an argument outside its range.
 
-    >>> packed = pack_symbols(torch.tensor([0, 1, 3], dtype=torch.uint8), bits=2)
+    >>> from slimgrad import kernels
+    >>> packed = kernels.pack_symbols(torch.tensor([0, 1, 3], dtype=torch.uint8), bits=2)
     >>> total, scales = torch.ones(3), torch.tensor([5.0])
     >>> dequantize_add_(total, packed, scales, levels=(0.0, 1.0), bits=2, bucket_size=4, alpha=0.5)
     tensor([ 1.0000,  3.5000, -1.5000])
     """
-    _check_vector("out", out, torch.float32)
-    if not out.is_contiguous():
-        raise ConfigError("out must be contiguous, it is changed in place; pass a flat copy")
-    if out.requires_grad:
-        raise ConfigError("out must not require grad, it is changed in place; pass out.detach()")
-    if not abs(alpha) <= torch.finfo(torch.float32).max:
-        raise ConfigError(f"alpha must be finite in float32, got {alpha!r}")
+    check_sum_target(out, alpha)
     table = _check_packed(packed, scales, len(out), levels, bits, bucket_size)
     packed, scales = packed.contiguous(), scales.detach().contiguous()
     module = native_module()
@@ -214,52 +218,9 @@ def dequantize_add_(
     return out
 
 
-def packed_bytes(n: int, bits: int) -> int:
-    """Bytes of ``n`` packed symbols: (n div 512) 64 bits + ceil((n mod 512) bits / 8).
-
-    Raises:
-        ConfigError: n below 0, or bits outside 2 to 8.
-
-    >>> packed_bytes(513, 3)
-    193
-    """
-    _check_layout(bits, 1)
-    _check_count(n)
-    return packing.packed_bytes(n, bits)
-
-
-def pack_symbols(symbols: torch.Tensor, bits: int) -> torch.Tensor:
-    """Packs uint8 symbols (n,), each below 2**bits, into uint8 (packed_bytes(n, bits),).
-
-    Raises:
-        ConfigError: bits outside 2 to 8, or a symbol that does not fit.
-
-    >>> pack_symbols(torch.tensor([1, 2, 3], dtype=torch.uint8), bits=4)
-    tensor([33,  3], dtype=torch.uint8)
-    """
-    _check_layout(bits, 1)
-    _check_vector("symbols", symbols, torch.uint8)
-    if len(symbols) > 0 and int(symbols.max()) >> bits:
-        raise ConfigError(f"symbol {int(symbols.max())} does not fit in {bits} bits")
-    return packing.pack_symbols(symbols.contiguous(), bits)
-
-
-def unpack_symbols(packed: torch.Tensor, n: int, bits: int) -> torch.Tensor:
-    """The ``n`` symbols, uint8 (n,), that pack_symbols or quantize packed.
-
-    Raises:
-        ConfigError: bits outside 2 to 8, or a size that does not hold n symbols.
-
-    >>> unpack_symbols(torch.tensor([33, 3], dtype=torch.uint8), n=3, bits=4)
-    tensor([1, 2, 3], dtype=torch.uint8)
-    """
-    _check_size("packed", packed, torch.uint8, packed_bytes(n, bits))
-    return packing.unpack_symbols(packed.contiguous(), n, bits)
-
-
 @functools.lru_cache(maxsize=64)
-def _level_table(levels: tuple[float, ...], bits: int, grid: str | None) -> torch.Tensor:
-    """The levels as float32, checked; ``grid`` None skips the check against a formula."""
+def _level_table(levels: tuple[float, ...], bits: int, grid: str) -> torch.Tensor:
+    """The levels as float32, checked."""
     most = 1 << (bits - 1)
     if not 2 <= len(levels) <= most:
         raise ConfigError(
@@ -268,7 +229,7 @@ def _level_table(levels: tuple[float, ...], bits: int, grid: str | None) -> torc
     table = torch.tensor(levels, dtype=torch.float32)
     if table[0] != 0 or table[-1] != 1 or not bool((table[1:] > table[:-1]).all()):
         raise ConfigError(f"levels must ascend strictly from 0 to 1 in float32, got {levels}")
-    if grid is None or grid == "table":
+    if grid == "table":
         return table
     m = len(levels) - 1
     if grid == "uniform":
@@ -285,38 +246,20 @@ def _level_table(levels: tuple[float, ...], bits: int, grid: str | None) -> torc
 
 
 @functools.lru_cache(maxsize=64)
+def _decoded_levels(levels: tuple[float, ...], bits: int) -> torch.Tensor:
+    """The levels as float32: any that ascend from 0 or above, one a magnitude at most."""
+    most = 1 << (bits - 1)
+    if not 1 <= len(levels) <= most:
+        raise ConfigError(f"{len(levels)} levels do not fit in {bits} bits: give 1 to {most}")
+    table = torch.tensor(levels, dtype=torch.float32)
+    if not 0 <= table[0] <= table[-1] < math.inf or not bool((table[1:] > table[:-1]).all()):
+        raise ConfigError(f"levels must ascend strictly from 0 or above in float32, got {levels}")
+    return table
+
+
+@functools.lru_cache(maxsize=64)
 def _symbol_values(levels: tuple[float, ...], bits: int) -> torch.Tensor:
-    return reference.signed_levels(_level_table(levels, bits, None), bits)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_vector(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> None:
-    if tensor.dtype != dtype or tensor.dim() != 1 or tensor.device.type != "cpu":
-        raise ConfigError(
-            f"{name} must be flat, {dtype} and on the CPU, got shape {tuple(tensor.shape)}, "
-            f"{tensor.dtype} on {tensor.device}"
-        )
-
-
-def _check_size(name: str, tensor: torch.Tensor, dtype: torch.dtype, size: int) -> None:
-    _check_vector(name, tensor, dtype)
-    if len(tensor) != size:
-        raise ConfigError(f"{name} must have {size} elements, got {len(tensor)}")
-
-
-def _check_count(n: int) -> None:
-    if not _is_integer(n) or n < 0:
-        raise ConfigError(f"n must be an integer >= 0, got {n!r}")
-
-
-def _check_layout(bits: int, bucket_size: int) -> None:
-    if not _is_integer(bits) or not MIN_BITS <= bits <= MAX_BITS:
-        raise ConfigError(f"bits must be an integer from {MIN_BITS} to {MAX_BITS}, got {bits!r}")
-    if not _is_integer(bucket_size) or not 1 <= bucket_size < 1 << 62:
-        raise ConfigError(f"bucket_size must be an integer from 1 to 2**62, got {bucket_size!r}")
+    return reference.signed_levels(_decoded_levels(levels, bits), bits)
 
 
 def _check_packed(
@@ -328,7 +271,8 @@ def _check_packed(
     bucket_size: int,
 ) -> torch.Tensor:
     """Checks what a decoder is given; the level table."""
-    _check_layout(bits, bucket_size)
-    _check_size("packed", packed, torch.uint8, packed_bytes(n, bits))
-    _check_size("scales", scales, torch.float32, -(-n // bucket_size))
-    return _level_table(tuple(levels), bits, None)
+    check_bits(bits)
+    check_bucket_size(bucket_size)
+    check_size("packed", packed, torch.uint8, packed_bytes(n, bits))
+    check_size("scales", scales, torch.float32, -(-n // bucket_size))
+    return _decoded_levels(tuple(levels), bits)

@@ -1,0 +1,52 @@
+"""Symbols packed in the lane-sliced layout of docs/wire-format.md, and unpacked."""
+
+from __future__ import annotations
+
+import torch
+
+from slimgrad.core.errors import ConfigError
+from slimgrad.kernels.checks import check_bits, check_count, check_size, check_vector
+from slimgrad.kernels.reference import packing as reference
+
+
+def packed_bytes(n: int, bits: int) -> int:
+    """Bytes of ``n`` packed symbols: (n div 512) 64 bits + ceil((n mod 512) bits / 8).
+
+    Raises:
+        ConfigError: n below 0, or bits outside 1 to 8.
+
+    >>> packed_bytes(513, 3)
+    193
+    """
+    check_bits(bits)
+    check_count(n)
+    return reference.packed_bytes(n, bits)
+
+
+def pack_symbols(symbols: torch.Tensor, bits: int) -> torch.Tensor:
+    """Packs uint8 symbols (n,), each below 2**bits, into uint8 (packed_bytes(n, bits),).
+
+    Raises:
+        ConfigError: bits outside 1 to 8, or a symbol that does not fit.
+
+    >>> pack_symbols(torch.tensor([1, 2, 3], dtype=torch.uint8), bits=4)
+    tensor([33,  3], dtype=torch.uint8)
+    """
+    check_bits(bits)
+    check_vector("symbols", symbols, torch.uint8)
+    if len(symbols) > 0 and int(symbols.max()) >> bits:
+        raise ConfigError(f"symbol {int(symbols.max())} does not fit in {bits} bits")
+    return reference.pack_symbols(symbols.contiguous(), bits)
+
+
+def unpack_symbols(packed: torch.Tensor, n: int, bits: int) -> torch.Tensor:
+    """The ``n`` symbols, uint8 (n,), that pack_symbols or quantize packed.
+
+    Raises:
+        ConfigError: bits outside 1 to 8, or a size that does not hold n symbols.
+
+    >>> unpack_symbols(torch.tensor([33, 3], dtype=torch.uint8), n=3, bits=4)
+    tensor([1, 2, 3], dtype=torch.uint8)
+    """
+    check_size("packed", packed, torch.uint8, packed_bytes(n, bits))
+    return reference.unpack_symbols(packed.contiguous(), n, bits)
