@@ -50,7 +50,7 @@ _HOMES = {
     "QSGD": "slimgrad.comm.quantizers",
     "QSGDinf": "slimgrad.comm.quantizers",
 }
-_SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
+_SUBMODULES = ("approx", "comm", "core", "diagnose", "kernels", "theory")
 
 __all__ = [
     "NUQSGD",

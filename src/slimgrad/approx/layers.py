@@ -115,7 +115,7 @@ def _call(
     # Read anew in every call: whoever changes a stride later means the layer, not a copy of it.
     geometry = layer_geometry(layer)
     if isinstance(layer, nn.Conv2d):
-        x = _pad(layer, x)
+        x = padded_input(layer, x)
     x, weight, bias = _autocast(x, layer.weight, layer.bias)
     output = ApproximateLayer.apply(x, weight, bias, LayerCall(plan, estimator, geometry))
     assert isinstance(output, torch.Tensor)
@@ -157,7 +157,7 @@ def _same_padding(layer: nn.Conv2d) -> tuple[tuple[int, int], list[int]]:
     return (both[0], both[1]), [0, beyond[1], 0, beyond[0]]
 
 
-def _pad(layer: nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
+def padded_input(layer: nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
     """``x`` with the padding that a symmetric zero padding cannot express."""
     if layer.padding_mode != "zeros":
         return F.pad(x, layer._reversed_padding_repeated_twice, mode=layer.padding_mode)

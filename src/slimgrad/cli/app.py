@@ -18,6 +18,7 @@ from cyclopts import App, CycloptsError
 
 from slimgrad.cli.compare import compare
 from slimgrad.cli.doctor import doctor
+from slimgrad.cli.probe import probe
 from slimgrad.cli.train import train
 from slimgrad.core.errors import SlimgradError, SlimgradWarning
 
@@ -55,6 +56,12 @@ _EXAMPLES = {
         "slimgrad compare --recipe digits --seeds 0-4 --json > summary.json",
         "slimgrad compare --config mine.toml --out runs/mine --resume",
     ),
+    "probe": (
+        'slimgrad probe gradient --model resnet14 --estimators "topone random:scale=0.01"',
+        "slimgrad probe gradient --model cnn2 --train-steps 200",
+        "slimgrad probe compression --quantizer nuqsgd:bits=4",
+        "slimgrad probe compression --quantizer qsgdinf:bits=3 --gradients mine.pt",
+    ),
     "doctor": ("slimgrad doctor", "slimgrad doctor --json"),
 }
 
@@ -72,6 +79,8 @@ def make_app() -> App:
     )
     for command in (train, compare, doctor):
         app.command(command, help_epilogue=_examples(command.__name__))
+    probe.help_epilogue = _examples("probe")
+    app.command(probe)
     return app
 
 
