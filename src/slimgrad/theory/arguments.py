@@ -51,7 +51,7 @@ def checked_number(
     Traceback (most recent call last):
     slimgrad.core.errors.ConfigError: ratio must be a number with 0 < ratio <= 1, got ratio=0
     """
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    number = _as_float(value)
     above = low < number if open_low else low <= number
     below = number < high if open_high else number <= high
     if not (math.isfinite(number) and above and below):
@@ -60,6 +60,16 @@ def checked_number(
         allowed = f"number with {left}{name}{right}" if left or right else "finite number"
         raise ConfigError(f"{name} must be a {allowed}, got {name}={value!r}")
     return number
+
+
+def _as_float(value: Any) -> float:
+    """``value`` as a float; NaN for what is no real number or too large for one."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def checked_grid(levels: Sequence[float] | np.ndarray) -> tuple[float, ...]:

@@ -1,18 +1,17 @@
-"""Checks of the numbers a calculator is given."""
+"""Ranges of the numbers a calculator is given."""
 
 from __future__ import annotations
 
-import math
-from numbers import Real
+from typing import Any
 
-from slimgrad.core.errors import ConfigError
+from slimgrad.theory.arguments import MAX_LENGTH, checked_integer, checked_number
 
 # Products of several arguments must stay within float64.
 LARGEST = 1e30
-MOST = 10**18
+MOST = MAX_LENGTH
 
 
-def positive(name: str, value: object) -> float:
+def positive(name: str, value: Any) -> float:
     """``value`` as a float in [1e-30, 1e30].
 
     Raises:
@@ -21,13 +20,10 @@ def positive(name: str, value: object) -> float:
     >>> positive("target", 0.5)
     0.5
     """
-    number = _real(value)
-    if not 1 / LARGEST <= number <= LARGEST:
-        raise ConfigError(f"{name} must be a number from 1e-30 to 1e30, got {name}={value!r}")
-    return number
+    return checked_number(name, value, 1e-30, LARGEST)
 
 
-def non_negative(name: str, value: object) -> float:
+def non_negative(name: str, value: Any) -> float:
     """``value`` as a float in [0, 1e30].
 
     Raises:
@@ -36,13 +32,10 @@ def non_negative(name: str, value: object) -> float:
     >>> non_negative("variance", 0)
     0.0
     """
-    number = _real(value)
-    if not 0 <= number <= LARGEST:
-        raise ConfigError(f"{name} must be a number from 0 to 1e30, got {name}={value!r}")
-    return number
+    return checked_number(name, value, 0.0, LARGEST)
 
 
-def momentum_factor(value: object) -> float:
+def momentum_factor(value: Any) -> float:
     """A momentum in [0, 1 - 1e-9].
 
     Raises:
@@ -51,13 +44,10 @@ def momentum_factor(value: object) -> float:
     >>> momentum_factor(0.9)
     0.9
     """
-    number = _real(value)
-    if not 0 <= number <= 1 - 1e-9:
-        raise ConfigError(f"momentum must be at least 0 and below 1, got momentum={value!r}")
-    return number
+    return checked_number("momentum", value, 0.0, 1 - 1e-9)
 
 
-def count(name: str, value: object, least: int = 1) -> int:
+def count(name: str, value: Any, least: int = 1) -> int:
     """``value`` as an integer in [least, 10**18].
 
     Raises:
@@ -66,16 +56,4 @@ def count(name: str, value: object, least: int = 1) -> int:
     >>> count("steps", 10)
     10
     """
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
-        raise ConfigError(f"{name} must be an integer from {least} to 10**18, got {name}={value!r}")
-    return value
-
-
-def _real(value: object) -> float:
-    """``value`` as a float; NaN for what is no real number or too large for one."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
+    return checked_integer(name, value, least)
