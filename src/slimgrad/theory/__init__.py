@@ -1,5 +1,6 @@
 """What the methods promise, as numbers: pure functions of numbers and arrays."""
 
+from slimgrad.theory import rates
 from slimgrad.theory.density import (
     MagnitudeDensity,
     expected_variance,
@@ -30,6 +31,7 @@ __all__ = [
     "omega_bits",
     "optimal_levels",
     "optimal_ratio",
+    "rates",
     "rounding_resolution_bound",
     "truncated_normal_mixture",
     "uniform_levels",
