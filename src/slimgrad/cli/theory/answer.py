@@ -94,7 +94,7 @@ def spelled(value: Value) -> str:
         return f"{value:,}" if value < 10**15 else f"{value:.4g}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return ", ".join(f"{number:.4g}" for number in value)
+    return ", ".join(f"{n:,}" if isinstance(n, int) else f"{n:.4g}" for n in value)
 
 
 def _finite(value: Value) -> Any:

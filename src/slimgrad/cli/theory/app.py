@@ -9,6 +9,7 @@ from slimgrad.cli.theory.compare import compare
 from slimgrad.cli.theory.decentralised import decentralised
 from slimgrad.cli.theory.levels import optimal_levels
 from slimgrad.cli.theory.plot import plot
+from slimgrad.cli.theory.published import published
 from slimgrad.cli.theory.steps import steps
 from slimgrad.cli.theory.variance import variance, worst_case
 
@@ -28,6 +29,7 @@ QUESTIONS = {
     ),
     "decentralised": (decentralised, "slimgrad theory decentralised --topology ring --ranks 4"),
     "compare": (compare, "slimgrad theory compare --bits 4 --bucket-size 512 --data gauss"),
+    "published": (published, "slimgrad theory published --bits 3 --dimension 65536"),
     "plot": (plot, "slimgrad theory plot --out theory-figures"),
 }
 

@@ -32,7 +32,7 @@ def compare(
     """Quantizers of the same width side by side: variance, bits, and what both do to training.
 
     "steps" and "total bits" are multiples of training with exact float32 gradients when noise
-    decides: the second moment, hence the number of steps, grows by 1 + bound.
+    decides: the second moment, hence the number of steps, grows by 1 + the variance.
 
     Args:
         bits: Width of a component, 2 to 8, its sign included.
@@ -92,10 +92,11 @@ def facts(grid: Grid, vector: object) -> dict[str, float]:
     found = {"variance_bound": bound}
     if grid.norm == "l2":
         found["relaxed_variance"] = theory.worst_case_variance(levels, n, relaxed=True)
+    least = min(found.values())  # both hold
     found["expected_nonzeros_bound"] = theory.expected_nonzeros_bound(levels, n, grid.norm)
     width = grid.bits + 32 / n
-    found |= {"fixed_width_bits": width, "steps_ratio": 1 + bound}
-    found["bits_ratio"] = (1 + bound) * width / 32
+    found |= {"fixed_width_bits": width, "steps_ratio": 1 + least}
+    found["bits_ratio"] = (1 + least) * width / 32
     if vector is not None:
         density = theory.MagnitudeDensity.from_vector(vector, n, grid.norm)  # pyright: ignore[reportArgumentType]
         found["expected_variance"] = theory.expected_variance(levels, density)
