@@ -271,6 +271,21 @@ def test_vectors_are_read_from_files_of_both_kinds(ask: Command, tmp_path: Path)
     assert short["notes"]["expected_variance"] == "v.npy: 3,000 components"
 
 
+def test_named_tensors_have_buckets_of_their_own(ask: Command, tmp_path: Path) -> None:
+    tensors = {"a": torch.ones(4, 130), "bias": torch.ones(10), "b": torch.full((512,), 1e-3)}
+    torch.save(tensors, tmp_path / "named.pt")
+    answer = answered(ask, "variance", "--bits", "3", "--data", "named.pt")
+    # One bucket of each long tensor, of equal components both: a shared one would add less.
+    assert answer["notes"]["expected_variance"] == "named.pt: 1,024 of 1,042 components"
+    assert answer["expected_variance"] == pytest.approx(math.sqrt(512) / 4 - 1)
+
+
+def test_long_lists_are_shortened_in_tables_only(ask: Command) -> None:
+    table = ask("variance", "--bits", "5").out
+    assert "0, 6.104e-05, 0.0001221, 0.0002441, 0.0004883, 0.0009766, 0.001953, ..., 1" in table
+    assert len(answered(ask, "variance", "--bits", "5")["levels"]) == 16
+
+
 def test_files_that_hold_no_vector_are_refused(ask: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "zero.npy", np.zeros(100))
     np.save(tmp_path / "text.npy", np.array(["a", "b"]))
@@ -279,7 +294,7 @@ def test_files_that_hold_no_vector_are_refused(ask: Command, tmp_path: Path) -> 
     late[2**19 + 1] = 1.0
     np.save(tmp_path / "late.npy", late)
     (tmp_path / "garbage.pt").write_bytes(b"no tensor")
-    torch.save({"a": torch.ones(3)}, tmp_path / "dict.pt")
+    torch.save({"a": torch.ones(3), "b": "text"}, tmp_path / "dict.pt")
     for name in ("zero.npy", "text.npy", "object.npy", "garbage.pt", "dict.pt"):
         refused(ask("variance", "--data", name), f"--data {name}")
     refused(ask("variance", "--data", "late.npy", "--bucket-size", "524288"), "only zeros")

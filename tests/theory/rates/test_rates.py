@@ -25,6 +25,7 @@ SMOOTH = {"smoothness": 2.0, "start_gap": 3.0}
 MOMENTUM = {"momentum": 0.9, "s": 1}
 CALCULATORS = {
     "convex": partial(rates.convex_rate, smoothness=2.0, distance=3.0),
+    "convex relative": partial(rates.convex_rate, smoothness=2.0, distance=3.0, noise="relative"),
     "nonconvex": partial(rates.nonconvex_rate, **SMOOTH),
     "relative": partial(rates.nonconvex_rate, noise="relative", **SMOOTH),
     "momentum convex": partial(rates.momentum_convex_rate, distance=3.0, start_gap=3.0, **MOMENTUM),
@@ -82,6 +83,15 @@ def test_nonconvex_steps_are_within_the_simple_formula(target, beta, gap, b, eps
         return 4 * beta * gap / steps + 2 * math.sqrt(2 * beta * gap * variance / steps)
 
     assert answer.steps == 1 or answer.steps <= fewest_steps(simple, target)
+
+
+def test_the_relative_convex_form_by_hand():
+    given = {"smoothness": 2.0, "distance": 3.0, "variance": 1.0}
+    bound = partial(
+        rates.convex_relative_gap_bound, 100, relative_variance=0.4, world_size=4, **given
+    )
+    assert bound(0.1) == pytest.approx((9 / 10 + 0.1 * 1.4 / 4) / (2 * (1 - 0.2 * 1.1)))
+    assert bound(0.5) == math.inf
 
 
 def test_the_relative_form_by_hand():

@@ -199,6 +199,29 @@ def test_the_answered_number_of_steps_reaches_the_convex_target(grid):
 
 
 @every_grid
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.05])
+def test_smooth_convex_sgd_without_a_bound_on_the_gradient(grid, share):
+    problem, rng, steps = Bowl(), np.random.default_rng(13), 200
+    eps = epsilon(grid, problem.dimension)
+    step_size = share / (1 + eps / RANKS)
+    w = np.ones((SEEDS, problem.dimension))
+    total = np.zeros_like(w)
+    for _ in range(steps):
+        total += w
+        w = w - step_size * averaged(problem, w, grid, rng)
+    bound = rates.convex_relative_gap_bound(
+        steps,
+        step_size,
+        smoothness=1.0,
+        distance=math.sqrt(problem.dimension),
+        variance=problem.spread**2,
+        relative_variance=eps,
+        world_size=RANKS,
+    )
+    assert_below(squares(total / steps) / 2, bound)
+
+
+@every_grid
 @pytest.mark.parametrize("noise", ["bounded", "relative"])
 @pytest.mark.parametrize("share", [1.0, 0.1])
 def test_nonconvex_sgd(grid, noise, share):

@@ -9,6 +9,8 @@ from typing import Any
 
 from slimgrad.cli.output import print_json
 
+LONGEST_LIST = 9
+
 Value = float | int | str | bool | None | Sequence[float]
 
 
@@ -94,7 +96,10 @@ def spelled(value: Value) -> str:
         return f"{value:,}" if value < 10**15 else f"{value:.4g}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return ", ".join(f"{n:,}" if isinstance(n, int) else f"{n:.4g}" for n in value)
+    shown = [f"{n:,}" if isinstance(n, int) else f"{n:.4g}" for n in value]
+    if len(shown) > LONGEST_LIST:
+        shown = [*shown[: LONGEST_LIST - 2], "...", shown[-1]]
+    return ", ".join(shown)
 
 
 def _finite(value: Value) -> Any:

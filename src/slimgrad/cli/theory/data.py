@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slimgrad.core.errors import ConfigError
 
@@ -18,8 +18,9 @@ def components(data: str, bucket_size: int) -> tuple[np.ndarray, str]:
     """Whole buckets of float64 components, and where they come from in words.
 
     Args:
-        data: "gauss", "laplace", or a file: .npy, or .pt with one tensor.
-        bucket_size: at most 2**20; of a longer vector, buckets spread over it are taken.
+        data: "gauss", "laplace", or a file: .npy, or .pt with one tensor or a dict of tensors, each
+            cut into buckets of its own.
+        bucket_size: at most 2**20. Of more components, buckets spread over them are taken.
 
     Raises:
         ConfigError: a bucket too long, or a file that holds no usable vector.
@@ -72,31 +73,32 @@ def _sampled(data: str, bucket_size: int) -> tuple[np.ndarray, str]:
 
 
 def _read(path: Path, bucket_size: int) -> tuple[np.ndarray, str]:
+    """Buckets of each array in ``path``, spread evenly when there are too many."""
     import numpy as np
 
     if path.suffix not in (".npy", ".pt") or not path.is_file():
         raise ConfigError(
             f"--data {path}: give gauss, laplace, or an existing file ending in .npy or .pt"
         )
-    vector = np.asarray(_load(path)).ravel()
-    if not np.isfinite(vector).all() or not vector.any():
+    arrays = _load(path)
+    total = sum(array.size for array in arrays)
+    if not all(np.isfinite(array).all() for array in arrays) or not any(map(np.any, arrays)):
         raise ConfigError(f"--data {path}: needs finite components that are not all zero")
-    buckets = len(vector) // bucket_size
-    if buckets == 0:
-        return vector.astype(np.float64), f"{path.name}: {len(vector):,} components"
-    kept = min(buckets, max(1, MOST_COMPONENTS // bucket_size))
-    chosen = np.linspace(0, buckets - 1, kept).astype(np.int64)
-    rows = vector[: buckets * bucket_size].reshape(buckets, bucket_size)[chosen]
+    whole = [array[: array.size // bucket_size * bucket_size] for array in arrays]
+    rows = np.concatenate(whole).reshape(-1, bucket_size)
+    if not len(rows):
+        return np.concatenate(arrays).astype(np.float64), f"{path.name}: {total:,} components"
+    kept = min(len(rows), MOST_COMPONENTS // bucket_size)
+    rows = rows[np.linspace(0, len(rows) - 1, kept).astype(np.int64)]
     rows = rows[rows.any(axis=1)]
     if not len(rows):
         raise ConfigError(f"--data {path}: the buckets that are looked at hold only zeros")
-    return rows.ravel().astype(np.float64), (
-        f"{path.name}: {rows.size:,} of {len(vector):,} components"
-    )
+    source = f"{path.name}: {rows.size:,} of {total:,} components"
+    return rows.ravel().astype(np.float64), source
 
 
-def _load(path: Path) -> Any:
-    """The array or tensor in ``path``; no code in the file is run."""
+def _load(path: Path) -> list[np.ndarray]:
+    """The flat float32 arrays in ``path``; no code in the file is run."""
     import pickle
 
     import numpy as np
@@ -104,7 +106,11 @@ def _load(path: Path) -> Any:
 
     try:
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False).astype(np.float32)
-        return torch.load(path, weights_only=True, map_location="cpu").detach().float().numpy()
+            return [np.load(path, allow_pickle=False).astype(np.float32).ravel()]
+        held = torch.load(path, weights_only=True, map_location="cpu")
+        tensors = list(held.values()) if isinstance(held, dict) else [held]
+        return [tensor.detach().float().numpy().ravel() for tensor in tensors]
     except (ValueError, TypeError, AttributeError, RuntimeError, EOFError, pickle.UnpicklingError):
-        raise ConfigError(f"--data {path}: holds no single array of numbers") from None
+        raise ConfigError(
+            f"--data {path}: holds neither an array of numbers nor named tensors"
+        ) from None

@@ -39,7 +39,7 @@ class Problem:
         second_moment: Bound on E||g||^2 of one rank's stochastic gradient.
         variance: Bound on E||g - grad f||^2 of one rank.
         gradient_norm: Bound on ||grad f||.
-        noise: For nonconvex: bounded, or relative (needs only variance).
+        noise: For convex and nonconvex: bounded, or relative (needs only variance).
         momentum: Momentum factor.
         method: Kind of momentum: heavy-ball or nesterov.
         delay: For asynchronous: age of the oldest gradient in steps.
@@ -110,6 +110,7 @@ def rate_of(problem: Problem, noise: QuantizedGradients) -> Rate:
         ConfigError: an unknown name, or an option that the calculator needs is missing.
     """
     from slimgrad.theory import rates
+    from slimgrad.theory.rates.gradients import checked_noise
 
     name = problem.problem
     if name not in NEEDS:
@@ -120,11 +121,11 @@ def rate_of(problem: Problem, noise: QuantizedGradients) -> Rate:
     if missing:
         raise ConfigError(f"--problem {name} needs {' and '.join(missing)}")
     given = {option: getattr(problem, option) for option in NEEDS[name]}
+    kind = checked_noise(problem.noise)
     if name == "convex":
-        return rates.convex_rate(problem.target, noise, **given)
+        return rates.convex_rate(problem.target, noise, noise=kind, **given)
     if name == "nonconvex":
-        kind = problem.noise
-        return rates.nonconvex_rate(problem.target, noise, noise=kind, **given)  # pyright: ignore[reportArgumentType]
+        return rates.nonconvex_rate(problem.target, noise, noise=kind, **given)
     if name == "asynchronous":
         return rates.asynchronous_rate(problem.target, noise, batch=noise.world_size, **given)
     given |= {"momentum": problem.momentum, "s": METHODS[problem.method]}

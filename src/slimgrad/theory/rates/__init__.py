@@ -1,7 +1,12 @@
 """Steps, step sizes and bits that convergence theorems promise, with their assumptions."""
 
 from slimgrad.theory.rates.asynchronous import asynchronous_gradient_bound, asynchronous_rate
-from slimgrad.theory.rates.convex import convex_gap_bound, convex_rate, convex_step_size
+from slimgrad.theory.rates.convex import (
+    convex_gap_bound,
+    convex_rate,
+    convex_relative_gap_bound,
+    convex_step_size,
+)
 from slimgrad.theory.rates.decentralised import (
     DcdCondition,
     dcd_condition,
@@ -32,6 +37,7 @@ __all__ = [
     "asynchronous_rate",
     "convex_gap_bound",
     "convex_rate",
+    "convex_relative_gap_bound",
     "convex_step_size",
     "dcd_condition",
     "decentralised_gradient_bound",

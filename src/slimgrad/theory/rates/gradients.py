@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from slimgrad.core.errors import ConfigError
+from slimgrad.core.registry import unknown_name_message
 from slimgrad.theory.rates.arguments import count, non_negative, positive
+
+Noise = Literal["bounded", "relative"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,25 @@ class QuantizedGradients:
         """Bound on the variance of the mean over ranks; None when too little is known."""
         one = self.message_variance_bound
         return None if one is None else one / self.world_size
+
+
+def checked_noise(noise: str) -> Noise:
+    """``noise`` if it names a way to bound the noise.
+
+    "bounded" bounds the variance of the gradient that is applied; "relative" bounds that of one
+    rank's gradient before quantization, and lets the quantizer's part grow with ||grad f||^2.
+
+    Raises:
+        ConfigError: it is neither "bounded" nor "relative".
+
+    >>> checked_noise("relative")
+    'relative'
+    """
+    if noise == "bounded":
+        return "bounded"
+    if noise == "relative":
+        return "relative"
+    raise ConfigError(unknown_name_message("noise", noise, ("bounded", "relative")))
 
 
 NO_VARIANCE = (

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from slimgrad.core.errors import ConfigError
-from slimgrad.core.registry import unknown_name_message
 from slimgrad.theory.rates.arguments import count, non_negative, positive
-from slimgrad.theory.rates.gradients import NO_RANK_VARIANCE, NO_VARIANCE, QuantizedGradients
+from slimgrad.theory.rates.gradients import (
+    NO_RANK_VARIANCE,
+    NO_VARIANCE,
+    Noise,
+    QuantizedGradients,
+    checked_noise,
+)
 from slimgrad.theory.rates.record import Question, Rate
 from slimgrad.theory.rates.search import TOO_MANY, balanced_step, fewest_steps
-
-Noise = Literal["bounded", "relative"]
-NOISES = ("bounded", "relative")
 
 
 def nonconvex_gradient_bound(
@@ -62,9 +61,7 @@ def nonconvex_terms(
     """
     beta = positive("smoothness", smoothness)
     eps, ranks = gradients.relative_variance, gradients.world_size
-    if noise not in NOISES:
-        raise ConfigError(unknown_name_message("noise", noise, NOISES))
-    if noise == "bounded":
+    if checked_noise(noise) == "bounded":
         variance = gradients.averaged_variance_bound
         return None if variance is None else (1 / beta, beta * variance)
     if gradients.variance is None:
