@@ -165,6 +165,20 @@ def test_steps_of_every_problem(ask: Command, problem: str) -> None:
     assert answer["assumptions"]
 
 
+def test_the_code_decides_the_bits_of_a_step(ask: Command) -> None:
+    tokens = ("--bits", "3", "--bucket-size", "4096", "--dimension", "8200")
+    counted = [
+        answered(ask, "steps", *CONSTANTS["convex"], *tokens, "--code", code)
+        for code in ("fixed", "elias")
+    ]
+    assert counted[0]["steps"] == counted[1]["steps"]
+    # Two whole buckets of 4096 and one of 8.
+    fixed, elias = (answer["bits"] / answer["steps"] / 4 for answer in counted)
+    assert fixed == 3 * 8200 + 3 * 32
+    expected = 2 * theory.elias_bits_bound(4096, 2) + theory.elias_bits_bound(8, 2)
+    assert elias == pytest.approx(expected)
+
+
 def test_the_relative_form_and_a_short_gradient(ask: Command) -> None:
     tokens = ("steps", "--problem", "nonconvex", "--smoothness", "1", "--start-gap", "1")
     answer = answered(ask, *tokens, "--noise", "relative", "--variance", "1", "--dimension", "4")
@@ -242,6 +256,7 @@ def test_plot_writes_files_that_need_nothing_else(ask: Command, tmp_path: Path) 
         (("steps", "--problem", "convx"), ("did you mean 'convex'",)),
         (("steps", "--problem", "momentum"), ("needs --smoothness and --start-gap",)),
         (("steps", "--method", "nestrov"), ("did you mean 'nesterov'",)),
+        (("steps", *CONSTANTS["convex"], "--code", "elyas"), ("did you mean 'elias'",)),
         (("steps", "--dimension", "0"), ("--dimension 0", "from 1 to 10^12")),
         (("steps", *CONSTANTS["convex"], "--target", "nan"), ("target", "1e-30")),
         (("decentralised", "--ranks", "513"), ("from 1 to 512", "world_size=513")),

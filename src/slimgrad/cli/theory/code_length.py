@@ -9,6 +9,7 @@ from slimgrad.cli.theory.answer import Answer
 from slimgrad.cli.theory.configuration import Choice, Configuration, Grid, grid_of
 from slimgrad.cli.theory.data import components, symbol_probabilities
 from slimgrad.cli.theory.published import theorem5_applies
+from slimgrad.cli.theory.steps import bucket_bits
 
 SCALE_BITS = 32
 
@@ -36,7 +37,7 @@ def code_length(
             "the means over data take components to be independent",
         ),
     )
-    answer.add("fixed_width_bits", "fixed width", grid.bits + SCALE_BITS / n, "always")
+    answer.add("fixed_width_bits", "fixed width", bucket_bits(grid, n, "fixed") / n, "always")
     _elias(answer, grid)
     if data is not None:
         _measured(answer, grid, data)
@@ -47,8 +48,7 @@ def _elias(answer: Answer, grid: Grid) -> None:
     from slimgrad import theory
 
     n, s = grid.bucket_size, grid.s
-    nonzeros = theory.expected_nonzeros_bound(grid.levels, n, grid.norm)
-    bound = theory.elias_bits_bound(n, s, nonzeros=nonzeros) / n
+    bound = bucket_bits(grid, n, "elias") / n
     answer.add("elias_bits_bound", "Elias", bound, "at most, for every vector")
     if grid.powers_of_half and grid.norm == "l2" and theorem5_applies(s, n):
         printed = theory.theorem5_printed(n, s) / n

@@ -21,6 +21,7 @@ def decentralised(
     variance: float = 1.0,
     dissimilarity: float = 0.0,
     dimension: int = 10**6,
+    code: str = "fixed",
     condition: str = "printed",
     json: Annotated[bool, FLAG] = False,
 ) -> int:
@@ -36,6 +37,7 @@ def decentralised(
         variance: Bound on E||g - grad f||^2 of one worker.
         dissimilarity: Bound on the mean over workers of ||grad f_i - grad f||^2.
         dimension: Number of parameters.
+        code: How symbols are sent: fixed (width) or elias (bound on the mean length).
         condition: printed (of the published theorem) or contraction (weaker, sufficient).
         json: Print JSON on stdout and nothing else there.
     """
@@ -43,9 +45,9 @@ def decentralised(
 
     grid = grid_of(choice)
     weights = rates.mixing_weights(topology, ranks)
-    eps = relative_variance(grid, dimension)
+    eps, bits = relative_variance(grid, dimension), message_bits(grid, dimension, code)
     noise = rates.QuantizedGradients(
-        eps, world_size=ranks, variance=variance, bits_per_message=message_bits(grid, dimension)
+        eps, world_size=ranks, variance=variance, bits_per_message=bits
     )
     found = rates.decentralised_rate(
         target,

@@ -23,6 +23,7 @@ NEEDS = {
     "momentum": ("smoothness", "start_gap"),
     "asynchronous": ("smoothness", "start_gap", "delay"),
 }
+CODES = ("fixed", "elias")
 METHODS = {"heavy-ball": 0.0, "nesterov": 1.0}
 
 
@@ -65,6 +66,7 @@ def steps(
     choice: Choice = Configuration(),  # noqa: B008  frozen
     ranks: int = 4,
     dimension: int = 10**6,
+    code: str = "fixed",
     json: Annotated[bool, FLAG] = False,
 ) -> int:
     """How many steps and bits reach a target, with quantized and with exact gradients.
@@ -74,12 +76,13 @@ def steps(
         choice: Which quantizer.
         ranks: Workers that average; for asynchronous, gradients the server adds in one step.
         dimension: Number of parameters.
+        code: How symbols are sent: fixed (width) or elias (bound on the mean length).
         json: Print JSON on stdout and nothing else there.
     """
     from slimgrad.theory.rates import QuantizedGradients
 
     grid = grid_of(choice)
-    bits = message_bits(grid, dimension)
+    bits = message_bits(grid, dimension, code)
     eps = relative_variance(grid, dimension)
     noise = QuantizedGradients(
         eps,
@@ -142,15 +145,29 @@ def add_rate(answer: Answer, found: Rate) -> None:
     answer.add("bits", "bits sent by all ranks", found.bits, messages)
 
 
-def message_bits(grid: Grid, dimension: int) -> int:
-    """Bits of one gradient in fixed width: every component, and a 32-bit norm for each bucket.
+def message_bits(grid: Grid, dimension: int, code: str) -> float:
+    """Bits of one gradient: every component, and a 32-bit norm for each bucket.
 
     Raises:
-        ConfigError: ``dimension`` is not from 1 to 10**12.
+        ConfigError: an unknown code, or ``dimension`` is not from 1 to 10**12.
     """
+    if code not in CODES:
+        raise ConfigError(unknown_name_message("code", code, CODES))
     if not 1 <= dimension <= 10**12:
         raise ConfigError(f"--dimension {dimension}: must be from 1 to 10^12 parameters")
-    return grid.bits * dimension + 32 * -(-dimension // grid.bucket_size)
+    whole, rest = divmod(dimension, grid.bucket_size)
+    bits = whole * bucket_bits(grid, grid.bucket_size, code)
+    return bits + (bucket_bits(grid, rest, code) if rest else 0)
+
+
+def bucket_bits(grid: Grid, n: int, code: str) -> float:
+    """Bits of a bucket of n components with its norm; for elias a bound on their mean."""
+    if code == "fixed":
+        return grid.bits * n + 32
+    from slimgrad.theory import elias_bits_bound, expected_nonzeros_bound
+
+    nonzeros = expected_nonzeros_bound(grid.levels, n, grid.norm)
+    return elias_bits_bound(n, grid.s, nonzeros=nonzeros)
 
 
 def relative_variance(grid: Grid, dimension: int) -> float:
