@@ -213,6 +213,10 @@ def test_compare_sets_quantizers_side_by_side(ask: Command) -> None:
     assert rows["nuqsgd l2"]["variance_bound"] == pytest.approx(4.657, abs=1e-3)
     assert rows["qsgd l2"]["variance_bound"] == pytest.approx(6.543, abs=1e-3)
     assert rows["qsgdinf linf"]["variance_bound"] == pytest.approx(3.301, abs=1e-3)
+    eden, natural = rows.pop("eden (long buckets)"), rows.pop("natural (9 bits)")
+    assert eden["expected_variance"] == pytest.approx(0.0358, abs=1e-4)
+    assert eden["bits_ratio"] == pytest.approx(1.0358 * (3 + 1 / 16) / 32, rel=1e-4)
+    assert natural["variance_bound"] == 1 / 8
     for row in rows.values():
         assert row["expected_variance"] <= row["variance_bound"]
         least = min(row["variance_bound"], row.get("relaxed_variance", math.inf))
@@ -223,6 +227,28 @@ def test_compare_sets_quantizers_side_by_side(ask: Command) -> None:
     table = ask("compare", "--bits", "3", "--bucket-size", "512").out.splitlines()
     assert "entropy bits" not in table[1]
     assert len({len(line) for line in table[2:-1]}) == 1
+
+
+def test_budget_says_what_pays(ask: Command) -> None:
+    # v < b / (A + b) only for the second layer; alone it would be computed to a quarter.
+    tokens = (
+        "--added-variances",
+        "0.9,0.0625",
+        "--layer-seconds",
+        "1e-9,1",
+        "--other-seconds",
+        "1",
+    )
+    answer = answered(ask, "budget", *tokens)
+    assert answer["rates"] == pytest.approx([1, 0.258], abs=1e-3)
+    assert answer["step_seconds"] == pytest.approx(1.258, abs=1e-3)
+    assert (answer["pays"], answer["noise_share"]) == (True, 1.0)
+    assert answer["time_ratio"] < 1
+    noisy = answered(ask, "budget", *tokens, "--batch-size", "128", "--noise-scale", "384")
+    assert noisy["noise_share"] == 0.75
+    assert noisy["time_ratio"] < answer["time_ratio"]
+    never = answered(ask, "budget", "--added-variances", "5", "--layer-seconds", "1", *rest)
+    assert (never["rates"], never["pays"]) == ([1.0], False)
 
 
 def test_plot_writes_files_that_need_nothing_else(ask: Command, tmp_path: Path) -> None:
@@ -262,6 +288,25 @@ def test_plot_writes_files_that_need_nothing_else(ask: Command, tmp_path: Path) 
         (("decentralised", "--ranks", "513"), ("from 1 to 512", "world_size=513")),
         (("decentralised", "--topology", "rings"), ("did you mean 'ring'",)),
         (("decentralised", "--condition", "weak"), ("contraction, printed",)),
+        (("budget", "--added-variances", "1"), ("--layer-seconds", "budget --help")),
+        (
+            ("budget", "--added-variances", "1,2", "--layer-seconds", "1", "--other-seconds", "1"),
+            ("2",),
+        ),
+        (
+            (
+                "budget",
+                "--added-variances",
+                "1",
+                "--layer-seconds",
+                "1",
+                "--other-seconds",
+                "1",
+                "--batch-size",
+                "1",
+            ),
+            ("--batch-size and --noise-scale together",),
+        ),
         (("published", "--bits", "6"), ("--bits 6", "from 2 to 5")),
         (("published", "--dimension", "1"), ("--dimension 1", "from 2 to")),
         (("plot", "--bits", "6"), ("bits = 6", "2 to 5")),

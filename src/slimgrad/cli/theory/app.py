@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
+from slimgrad.cli.theory.budget import budget
 from slimgrad.cli.theory.code_length import code_length
 from slimgrad.cli.theory.compare import compare
 from slimgrad.cli.theory.decentralised import decentralised
@@ -28,6 +29,11 @@ QUESTIONS = {
         "    --distance 1 --second-moment 1 --ranks 4 --quantizer nuqsgd --bits 4",
     ),
     "decentralised": (decentralised, "slimgrad theory decentralised --topology ring --ranks 4"),
+    "budget": (
+        budget,
+        "slimgrad theory budget --added-variances 0.3,0.02 --layer-seconds 0.1,0.2 \\\n"
+        "    --other-seconds 0.5",
+    ),
     "compare": (compare, "slimgrad theory compare --bits 4 --bucket-size 512 --data gauss"),
     "published": (published, "slimgrad theory published --bits 3 --dimension 65536"),
     "plot": (plot, "slimgrad theory plot --out theory-figures"),

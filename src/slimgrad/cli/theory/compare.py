@@ -31,6 +31,9 @@ def compare(
 ) -> int:
     """Quantizers of the same width side by side: variance, bits, and what both do to training.
 
+    "mean" is over the data, for eden over its random rotation of any vector; eden's is the limit
+    of long buckets.
+
     "steps" and "total bits" are multiples of training with exact float32 gradients when noise
     decides: the second moment, hence the number of steps, grows by 1 + the variance.
 
@@ -43,6 +46,7 @@ def compare(
     grids = compared_grids(bits, bucket_size)
     vector, source = (None, "") if data is None else components(data, bucket_size)
     rows = [{"quantizer": grid.name, **facts(grid, vector)} for grid in grids]
+    rows += other_methods(bits, bucket_size)
     if json:
         print_json({"bits": bits, "bucket_size": bucket_size, "data": source, "rows": rows})
         return 0
@@ -81,6 +85,30 @@ def compared_grids(bits: int, bucket_size: int) -> list[Grid]:
             )
         )
     return grids
+
+
+def other_methods(bits: int, bucket_size: int) -> list[dict[str, float | str]]:
+    """Rows of methods without a grid of levels: EDEN and natural compression."""
+    from slimgrad import theory
+
+    rotated, powers = theory.eden_variance(bits), theory.natural_variance_bound()
+    width = bits + 32 / bucket_size
+    return [
+        {
+            "quantizer": "eden (long buckets)",
+            "expected_variance": rotated,
+            "fixed_width_bits": width,
+            "steps_ratio": 1 + rotated,
+            "bits_ratio": (1 + rotated) * width / 32,
+        },
+        {
+            "quantizer": "natural (9 bits)",
+            "variance_bound": powers,
+            "fixed_width_bits": 9.0,
+            "steps_ratio": 1 + powers,
+            "bits_ratio": (1 + powers) * 9 / 32,
+        },
+    ]
 
 
 def facts(grid: Grid, vector: object) -> dict[str, float]:
