@@ -231,14 +231,8 @@ def test_compare_sets_quantizers_side_by_side(ask: Command) -> None:
 
 def test_budget_says_what_pays(ask: Command) -> None:
     # v < b / (A + b) only for the second layer; alone it would be computed to a quarter.
-    tokens = (
-        "--added-variances",
-        "0.9,0.0625",
-        "--layer-seconds",
-        "1e-9,1",
-        "--other-seconds",
-        "1",
-    )
+    rest = ("--other-seconds", "1")
+    tokens = ("--added-variances", "0.9,0.0625", "--layer-seconds", "1e-9,1", *rest)
     answer = answered(ask, "budget", *tokens)
     assert answer["rates"] == pytest.approx([1, 0.258], abs=1e-3)
     assert answer["step_seconds"] == pytest.approx(1.258, abs=1e-3)
