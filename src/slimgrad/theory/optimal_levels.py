@@ -10,7 +10,7 @@ from slimgrad.theory.density import MagnitudeDensity, _expected_variance, expect
 from slimgrad.theory.levels import exponential_levels, uniform_levels
 from slimgrad.theory.line_search import least_point
 
-MOST_INNER_LEVELS = 2**15
+MOST_INNER_LEVELS = 2**12
 
 
 def optimal_levels(
