@@ -15,6 +15,8 @@ from slimgrad.theory import (
     lemma17_printed,
     lp_variance_bound,
     no_zero_variance_bound,
+    qsgd_nonzeros_printed,
+    qsgd_variance_printed,
     uniform_levels,
     variance_bound,
     variance_lower_bound,
@@ -178,3 +180,23 @@ def test_arguments_are_checked():
             function((0, 1), 4, "l1")
     with pytest.raises(ConfigError, match="s=501"):
         lemma17_printed(501, 4)
+
+
+@given(st.integers(1, 200), st.integers(1, 10**9))
+def test_the_printed_bounds_of_qsgd_hold_and_are_looser(s, n):
+    levels = uniform_levels(s)
+    assert variance_bound(levels, n) <= qsgd_variance_printed(s, n)
+    assert expected_nonzeros_bound(levels, n) <= qsgd_nonzeros_printed(s, n)
+    # Exponential levels with the same smallest one have the same worst case and sparsity.
+    if s & (s - 1) == 0 and s > 1 and n > 16 * s**2:
+        exponential = exponential_levels(s.bit_length() - 1)
+        assert variance_bound(exponential, n) == pytest.approx(variance_bound(levels, n))
+        assert expected_nonzeros_bound(exponential, n) == expected_nonzeros_bound(levels, n)
+
+
+def test_steps_are_checked():
+    for function in (qsgd_variance_printed, qsgd_nonzeros_printed):
+        with pytest.raises(ConfigError, match="s=0"):
+            function(0, 4)
+        with pytest.raises(ConfigError, match="n=0"):
+            function(1, 0)

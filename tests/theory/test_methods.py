@@ -64,12 +64,12 @@ def test_no_step_exceeds_the_bound_of_the_dither(vector, c, m):
 
 
 def test_lloyd_max_levels_are_a_fixed_point():
-    for bits in range(1, 9):
+    for bits in (1, 2, 3, 4, 6, 8):
         levels = np.asarray(lloyd_max_normal(bits).levels)
         edges = np.concatenate([[0.0], (levels[1:] + levels[:-1]) / 2, [12.0]])
         error = 0.0
         for level, low, high in zip(levels, edges[:-1], edges[1:], strict=True):
-            z = np.linspace(low, high, 20_001)
+            z = np.linspace(low, high, 8_001)
             density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
             mass = np.trapezoid(density, z)
             assert np.trapezoid(z * density, z) / mass == pytest.approx(level, abs=1e-6)

@@ -112,11 +112,20 @@ def test_the_best_ratio_for_a_density_is_no_worse_than_any_other():
         assert best <= expected_variance(exponential_levels(6, float(ratio)), density) + 1e-9
 
 
+def test_fewer_magnitudes_than_levels_still_give_a_grid():
+    for magnitudes in ([1.0], [0.5, 0.5], [0.0, 0.3, 1.0]):
+        density = MagnitudeDensity(magnitudes)
+        levels = optimal_levels(density, 6)
+        assert len(levels) == 8
+        assert (np.diff(levels) > 0).all()
+        assert expected_variance(levels, density) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_arguments_are_checked():
     density = MagnitudeDensity([0.1, 0.2, 1.0])
     assert optimal_levels(density, 0) == (0.0, 1.0)
-    with pytest.raises(ConfigError, match="take s <= 2"):
-        optimal_levels(density, 3)
+    with pytest.raises(ConfigError, match="all magnitudes are zero"):
+        optimal_levels(MagnitudeDensity([0.0]), 3)
     with pytest.raises(ConfigError, match="s=-1"):
         optimal_levels(density, -1)
     with pytest.raises(ConfigError, match="sweeps=0"):
@@ -129,3 +138,28 @@ def test_arguments_are_checked():
         minimax_levels(2, 0)
     with pytest.raises(ConfigError, match="did you mean 'linf'"):
         minimax_levels(2, 512, "inf")
+
+
+def least_variance_of_all_grids(density, s):
+    """Exact: levels lie on atoms, so the best chain 0 < l_1 < ... < l_s < 1 is a shortest path."""
+    r, w = density.magnitudes, density.weights
+    nodes = np.concatenate([[0.0], np.unique(r[(r > 0) & (r < 1)]), [1.0]])
+    cost = np.full((len(nodes), len(nodes)), np.inf)
+    for i, low in enumerate(nodes):
+        for j in range(i + 1, len(nodes)):
+            inside = (r > low) & (r <= nodes[j])
+            cost[i, j] = (w[inside] * (r[inside] - low) * (nodes[j] - r[inside])).sum()
+    best = cost[0]
+    for _ in range(s):
+        best = (best[:, None] + cost).min(axis=0)
+    return float(best[-1]) / density.second_moment
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_coordinate_descent_comes_close_to_the_global_optimum(norm):
+    vector = np.random.default_rng(3).laplace(size=160)
+    density = MagnitudeDensity.from_vector(vector, 32, norm)
+    for s in (2, 6):
+        best = least_variance_of_all_grids(density, s)
+        found = expected_variance(optimal_levels(density, s), density)
+        assert best - 1e-12 <= found <= 1.03 * best

@@ -15,7 +15,12 @@ from slimgrad.theory.communication import (
     theorem13_ratio,
     theorem23,
 )
-from slimgrad.theory.density import MagnitudeDensity, expected_variance, truncated_normal_mixture
+from slimgrad.theory.density import (
+    MagnitudeDensity,
+    expected_variance,
+    level_probabilities,
+    truncated_normal_mixture,
+)
 from slimgrad.theory.dither import dithered_variance, dithered_variance_bound
 from slimgrad.theory.elias import (
     Theorem5Counterexample,
@@ -34,8 +39,9 @@ from slimgrad.theory.lloyd_max import LloydMax, eden_variance, lloyd_max_normal
 from slimgrad.theory.low_rank import power_iteration_error_bound, truncation_error
 from slimgrad.theory.lower_bound import variance_lower_bound
 from slimgrad.theory.minimax_levels import minimax_levels, optimal_ratio
-from slimgrad.theory.no_zero import no_zero_variance_bound
+from slimgrad.theory.no_zero import no_zero_expected_variance, no_zero_variance_bound
 from slimgrad.theory.optimal_levels import expected_optimal_ratio, optimal_levels
+from slimgrad.theory.qsgd import qsgd_nonzeros_printed, qsgd_variance_printed
 from slimgrad.theory.sampling import (
     control_variate_variance,
     one_term_variance,
@@ -91,11 +97,13 @@ __all__ = [
     "huffman_bits",
     "huffman_lengths",
     "lemma17_printed",
+    "level_probabilities",
     "lloyd_max_normal",
     "lp_variance_bound",
     "measured_elias_bits",
     "minimax_levels",
     "natural_variance_bound",
+    "no_zero_expected_variance",
     "no_zero_variance_bound",
     "noise_share",
     "omega_bits",
@@ -103,6 +111,8 @@ __all__ = [
     "optimal_levels",
     "optimal_ratio",
     "power_iteration_error_bound",
+    "qsgd_nonzeros_printed",
+    "qsgd_variance_printed",
     "random_k_variance",
     "rates",
     "rates_within",

@@ -109,13 +109,12 @@ def best_rates(
     [0.258]
 
     References:
-        Stationary point of T S; the trade-off of Alain et al. (2015) and McCandlish et al. (2018).
+        McCandlish, Kaplan, Amodei (2018), for the price of noise in steps.
     """
     v, b = _layers(added_variances, layer_seconds)
     A = checked_number("other_seconds", other_seconds, 0, open_low=True)
     theta = checked_number("noise", noise, 0, 1)
     least = checked_number("least_rate", least_rate, 0, 1, open_low=True)
-
     turns = _turns(v, b)
 
     def cost(log_price: float) -> float:

@@ -174,6 +174,35 @@ def _expected_variance(grid: np.ndarray, density: MagnitudeDensity) -> float:
     return max(0.0, float(total)) / density.second_moment
 
 
+def level_probabilities(levels: Sequence[float], density: MagnitudeDensity) -> np.ndarray:
+    """How often unbiased rounding sends each level: the integral of its hat function.
+
+    Exact for the given density, which should weight components equally to count symbols.
+
+    Args:
+        levels: ascending grid of non-negative levels, 0 and 1 included.
+        density: distribution of the normalised magnitudes.
+
+    Returns:
+        float64 array, one probability for each level, from 0 up; signs are not told apart.
+
+    Raises:
+        ConfigError: bad levels.
+
+    >>> level_probabilities((0, 0.5, 1), MagnitudeDensity([0.25, 0.75])).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    grid = np.asarray(checked_grid(levels))
+    mass, first, _ = np.diff(density.moments(grid), axis=1)
+    widths = np.diff(grid)
+    up = np.clip((first - grid[:-1] * mass) / widths, 0.0, mass)
+    p = np.zeros(len(grid))
+    p[1:] += up
+    p[:-1] += mass - up
+    p[0] += density.cdf(0.0)
+    return p / p.sum()
+
+
 def truncated_normal_mixture(
     means: Numbers, scales: Numbers, weights: Numbers
 ) -> Callable[[np.ndarray], np.ndarray]:

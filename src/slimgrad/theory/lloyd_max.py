@@ -11,6 +11,8 @@ import numpy as np
 from slimgrad.theory.arguments import checked_integer
 
 MOST_BITS = 8
+# Newton's steps square: after one of this size the next is lost in rounding.
+CONVERGED = 1e-9
 ROUNDS = 60
 
 
@@ -55,7 +57,7 @@ def lloyd_max_normal(bits: int) -> LloydMax:
         means, slopes = _bin_means(levels)
         step = np.linalg.solve(np.eye(half) - slopes, means - levels)
         levels = levels + step
-        if np.abs(step).max() < 1e-15:
+        if np.abs(step).max() < CONVERGED:
             break
     means, _ = _bin_means(levels)
     edges = np.append(_edges(levels), math.inf)

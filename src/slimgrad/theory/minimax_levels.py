@@ -10,7 +10,7 @@ from slimgrad.theory.line_search import least_point
 from slimgrad.theory.relaxation import least_dual_point
 from slimgrad.theory.variance import variance_bound
 
-MOST_INNER_LEVELS = 2**15
+MOST_INNER_LEVELS = 126
 HALVINGS = 80
 
 

@@ -11,7 +11,10 @@ from slimgrad.core.errors import ConfigError
 from slimgrad.theory.arguments import checked_grid, checked_integer
 from slimgrad.theory.relaxation import dual_point, least_dual_point
 
-MAX_CANDIDATES = 200_000
+# Keeps an answer, or the refusal, within a second.
+MAX_WORK = 2_000_000
+MOST_BINS_MOVED = 12
+MOST_CLIMBS = 40
 BISECTIONS = 62
 SLACK = 1e-12
 # Each multiplier of the dual prunes by its own inequality; those near the best one prune most.
@@ -65,11 +68,12 @@ def worst_case(levels: Sequence[float], n: int) -> WorstCase:
     """
     grid = checked_grid(levels)
     n = checked_integer("n", n, 1)
-    start = _climb(grid, n)
-    candidates = _candidates(grid, n, start.variance)
-    best = start
-    for chunk in np.array_split(candidates, len(candidates) // 20_000 + 1):
-        best = max(best, _best_of(grid, chunk), key=lambda found: found.variance)
+    best = _climb(grid, n)
+    # A better start lets the multipliers rule out more in the search that leaves nothing out.
+    for keep in (max(2, 400 // len(grid)), None):
+        candidates = _candidates(grid, n, best.variance, keep)
+        for chunk in np.array_split(candidates, len(candidates) // 20_000 + 1):
+            best = max(best, _best_of(grid, chunk), key=lambda found: found.variance)
     return best
 
 
@@ -140,9 +144,13 @@ def _best_of(grid: tuple[float, ...], counts: np.ndarray) -> WorstCase:
 
 
 def _climb(grid: tuple[float, ...], n: int) -> WorstCase:
-    """A good vector: move components between neighbouring bins, or from and to the first."""
+    """A good vector: move components between neighbouring bins, or from and to the first.
+
+    Of many bins only those move that gain most at the best multiplier.
+    """
     bins = len(grid) - 1
-    pairs = {(i, j) for i in range(bins) for j in range(bins) if i * j == 0 or abs(i - j) == 1}
+    useful = {0, *np.argsort(-least_dual_point(grid, n).gains)[:MOST_BINS_MOVED].tolist()}
+    pairs = {(i, j) for i in useful for j in useful if i * j == 0 or abs(i - j) == 1}
     moves = np.zeros((len(pairs), bins), dtype=np.int64)
     for row, (i, j) in enumerate(sorted(pairs)):
         moves[row, i] -= 1
@@ -153,48 +161,76 @@ def _climb(grid: tuple[float, ...], n: int) -> WorstCase:
         counts[j, j] = min(n, int((1 + SLACK) / grid[j] ** 2)) if grid[j] > 1e-9 else n
         counts[j, 0] += n - counts[j, j] if j else 0
     best = _best_of(grid, counts)
-    while True:
+    for _ in range(MOST_CLIMBS):
         near = np.asarray(best.counts) + steps
         better = _best_of(grid, near[(near >= 0).all(axis=1)])
         if better.variance <= best.variance:
-            return best
+            break
         best = better
+    return best
 
 
-def _candidates(grid: tuple[float, ...], n: int, reached: float) -> np.ndarray:
-    """All rows of counts that no multiplier shows to stay below the variance ``reached``."""
+def _candidates(
+    grid: tuple[float, ...], n: int, reached: float, keep: int | None = None
+) -> np.ndarray:
+    """All rows of counts that no multiplier shows to stay below the variance ``reached``.
+
+    With ``keep`` only that many rows, the most promising ones, live on from bin to bin.
+    """
     point = least_dual_point(grid, n)
     scale = max(point.value, SLACK)
-    multipliers = [max(-1.0, point.multiplier + offset * scale) for offset in OFFSETS]
+    multipliers = np.array([max(-1.0, point.multiplier + offset * scale) for offset in OFFSETS])
     gains = np.stack([dual_point(grid, n, at).gains for at in multipliers])
-    needed = reached - np.asarray(multipliers) - SLACK * (1 + reached)
-    bins = len(grid) - 1
-    rows, totals = np.zeros((1, bins), dtype=np.int64), np.zeros((1, len(multipliers)))
-    for j in range(bins - 1, 0, -1):
-        most = n if n * grid[j] ** 2 <= 1 else int((1 + SLACK) / grid[j] ** 2)
-        # The value for 0, 1, 2, ... components in the bin is a line; see where it is high enough.
+    needed = reached - multipliers - SLACK * (1 + reached)
+    squares = np.asarray(grid) ** 2
+    rows = np.zeros((1, len(grid) - 1), dtype=np.int64)
+    totals, tried = np.zeros((1, len(multipliers))), 0
+    for j in range(len(grid) - 2, 0, -1):
         rest = gains[:, :j].max(axis=1)
-        left = n - rows.sum(axis=1, keepdims=True)
-        room = totals + left * rest - needed
-        slope = gains[:, j] - rest
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossing = np.where(slope != 0, -room / slope, np.where(room >= 0, -np.inf, np.inf))
-        first = np.where(slope >= 0, crossing, 0.0).max(axis=1)
-        last = np.where(slope < 0, crossing, float(most)).min(axis=1)
-        first = np.clip(np.ceil(first - SLACK * n), 0, most + 1).astype(np.int64)
-        last = np.minimum(np.clip(np.floor(last + SLACK * n), -1, most), left[:, 0])
-        widths = np.maximum(last.astype(np.int64) - first + 1, 0)
-        if widths.sum() > MAX_CANDIDATES:
+        left = n - rows.sum(axis=1)
+        room = totals + left[:, None] * rest - needed
+        most = n if n * squares[j] <= 1 else int((1 + SLACK) / squares[j])
+        first, last = _useful_counts(room, gains[:, j] - rest, np.minimum(left, most))
+        if keep is not None:
+            last = np.minimum(last, first + keep)
+        widths = np.maximum(last - first + 1, 0)
+        tried += int(widths.sum())
+        if tried * len(grid) > MAX_WORK:
             raise ConfigError(
-                f"the exact worst case of {len(grid)} levels and n={n} needs more than "
-                f"{MAX_CANDIDATES} trials; take relaxed=True (a bound, here {point.value:.6g})"
+                f"the exact worst case of {len(grid)} levels and n={n} needs too many "
+                f"trials; take relaxed=True (a bound, here {point.value:.6g})"
             )
         parents = np.repeat(np.arange(len(rows)), widths)
         start = np.repeat(np.cumsum(widths) - widths, widths)
         added = np.arange(len(parents)) - start + first[parents]
         rows, totals = rows[parents], totals[parents] + added[:, None] * gains[:, j]
         rows[:, j] = added
-        fits = (rows * np.asarray(grid[:-1]) ** 2).sum(axis=1) <= 1 + SLACK
-        rows, totals = rows[fits], totals[fits]
+        left = n - rows.sum(axis=1)
+        fits = (rows @ squares[:-1] <= 1 + SLACK) & (
+            rows @ squares[1:] + left * squares[j] >= 1 - SLACK
+        )
+        rows, totals, left = rows[fits], totals[fits], left[fits]
+        if keep is not None:
+            bounds = (totals + left[:, None] * rest + multipliers).min(axis=1)
+            best = np.argsort(-bounds)[:keep]
+            rows, totals = rows[best], totals[best]
     rows[:, 0] = n - rows.sum(axis=1)
     return rows
+
+
+def _useful_counts(
+    room: np.ndarray, slope: np.ndarray, most: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """First and last count of a bin, for each row, that every multiplier leaves possible.
+
+    For 0, 1, 2, ... components in the bin the bound of a multiplier is a line; what it exceeds the
+    variance reached by must not be negative.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = np.where(slope != 0, -room / slope, np.where(room >= 0, -np.inf, np.inf))
+    first = np.where(slope >= 0, crossing, 0.0).max(axis=1)
+    last = np.where(slope < 0, crossing, np.inf).min(axis=1)
+    slack = SLACK * most
+    first = np.clip(np.ceil(first - slack), 0, most + 1).astype(np.int64)
+    last = np.clip(np.floor(last + slack), -1, most).astype(np.int64)
+    return first, last
