@@ -51,15 +51,10 @@ def symbol_probabilities(
     """
     import numpy as np
 
-    from slimgrad.theory import MagnitudeDensity
+    from slimgrad.theory import MagnitudeDensity, level_probabilities
 
-    r = MagnitudeDensity.from_vector(vector, bucket_size, norm).magnitudes
-    grid = np.asarray(levels)
-    above = np.clip(np.searchsorted(grid, r, side="right"), 1, len(grid) - 1)
-    up = (r - grid[above - 1]) / (grid[above] - grid[above - 1])
-    mass = np.bincount(above, weights=up, minlength=len(grid))
-    mass[:-1] += np.bincount(above - 1, weights=1 - up, minlength=len(grid) - 1)[: len(grid) - 1]
-    mass /= mass.sum()
+    magnitudes = MagnitudeDensity.from_vector(vector, bucket_size, norm).magnitudes
+    mass = level_probabilities(levels, MagnitudeDensity(magnitudes))  # each counts alike
     return np.concatenate([mass[:1], np.repeat(mass[1:] / 2, 2)])
 
 
