@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +16,20 @@ from slimgrad.core.registry import unknown_name_message
 
 NORMS = ("l2", "linf")
 MAX_LENGTH = 10**18
+
+
+def shown(value: Any) -> str:
+    """``value`` as it is written in code, on one line and not longer than a line.
+
+    >>> shown(10**400)[-8:]
+    '00000...'
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:
+        # Python refuses to write integers of more than 4300 digits.
+        return f"an integer of {int(value).bit_length()} bits"
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def checked_integer(name: str, value: Any, low: int = 0, high: int = MAX_LENGTH) -> int:
@@ -30,7 +45,7 @@ def checked_integer(name: str, value: Any, low: int = 0, high: int = MAX_LENGTH)
     if not low <= number <= high:
         allowed = f">= {low}" if high == MAX_LENGTH else f"from {low} to {high}"
         allowed += f" and <= {high:.0e}" if number > high == MAX_LENGTH else ""
-        raise ConfigError(f"{name} must be an integer {allowed}, got {name}={value!r}")
+        raise ConfigError(f"{name} must be an integer {allowed}, got {name}={shown(value)}")
     return number
 
 
@@ -51,25 +66,19 @@ def checked_number(
     Traceback (most recent call last):
     slimgrad.core.errors.ConfigError: ratio must be a number with 0 < ratio <= 1, got ratio=0
     """
-    number = _as_float(value)
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        # An integer beyond the range of float64 is not finite for our purposes.
+        with suppress(OverflowError):
+            number = float(value)
     above = low < number if open_low else low <= number
     below = number < high if open_high else number <= high
     if not (math.isfinite(number) and above and below):
         left = f"{low} {'<' if open_low else '<='} " if low > -math.inf else ""
         right = f" {'<' if open_high else '<='} {high}" if high < math.inf else ""
         allowed = f"number with {left}{name}{right}" if left or right else "finite number"
-        raise ConfigError(f"{name} must be a {allowed}, got {name}={value!r}")
+        raise ConfigError(f"{name} must be a {allowed}, got {name}={shown(value)}")
     return number
-
-
-def _as_float(value: Any) -> float:
-    """``value`` as a float; NaN for what is no real number or too large for one."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
 
 
 def checked_grid(levels: Sequence[float] | np.ndarray) -> tuple[float, ...]:
@@ -80,11 +89,11 @@ def checked_grid(levels: Sequence[float] | np.ndarray) -> tuple[float, ...]:
     """
     try:
         grid = tuple(float(level) for level in levels)
-    except (TypeError, ValueError):
-        raise ConfigError(f"levels must ascend strictly from 0 to 1, got {levels!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"levels must ascend strictly from 0 to 1, got {shown(levels)}") from None
     ascending = all(low < high for low, high in pairwise(grid))
     if len(grid) < 2 or grid[0] != 0.0 or grid[-1] != 1.0 or not ascending:
-        raise ConfigError(f"levels must ascend strictly from 0 to 1, got {grid!r}")
+        raise ConfigError(f"levels must ascend strictly from 0 to 1, got {shown(grid)}")
     return grid
 
 
@@ -94,8 +103,10 @@ def checked_norm(norm: str) -> str:
     >>> checked_norm("linf")
     'linf'
     """
-    if norm not in NORMS:
-        raise ConfigError(unknown_name_message("norm", norm, NORMS))
+    if not isinstance(norm, str) or norm not in NORMS:
+        raise ConfigError(
+            unknown_name_message("norm", shown(norm) if not isinstance(norm, str) else norm, NORMS)
+        )
     return norm
 
 
@@ -107,8 +118,8 @@ def checked_array(name: str, values: Any, *, ndim: int = 1) -> np.ndarray:
     """
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name} must be an array of numbers, got {values!r:.80}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{name} must be an array of numbers, got {shown(values)}") from None
     if array.ndim != ndim or array.size == 0:
         raise ConfigError(
             f"{name} must have {ndim} dimension(s) and at least one entry, "

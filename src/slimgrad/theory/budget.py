@@ -14,6 +14,7 @@ from slimgrad.theory.line_search import least_point
 
 Numbers = Sequence[float] | np.ndarray
 BISECTIONS = 200
+LEAST_RATE = 1e-9
 
 
 def noise_share(batch_size: float, noise_scale: float) -> float:
@@ -100,7 +101,7 @@ def best_rates(
         layer_seconds: b_l, measured time of each exact weight gradient, > 0.
         other_seconds: A, measured time of the rest of the step, > 0.
         noise: theta, share of the added noise that costs steps, see ``noise_share``.
-        least_rate: lower limit of every rho, 0 < least_rate <= 1.
+        least_rate: lower limit of every rho, 1e-9 to 1.
 
     Raises:
         ConfigError: values out of range, or unequal lengths.
@@ -114,7 +115,7 @@ def best_rates(
     v, b = _layers(added_variances, layer_seconds)
     A = checked_number("other_seconds", other_seconds, 0, open_low=True)
     theta = checked_number("noise", noise, 0, 1)
-    least = checked_number("least_rate", least_rate, 0, 1, open_low=True)
+    least = checked_number("least_rate", least_rate, LEAST_RATE, 1)
     turns = _turns(v, b)
 
     def cost(log_price: float) -> float:
@@ -144,7 +145,7 @@ def rates_within(
         layer_seconds: b_l, measured time of each exact weight gradient, > 0.
         other_seconds: A, measured time of the rest of the step, > 0.
         allowed_variance: the budget, in units of the mini-batch noise, >= 0.
-        least_rate: lower limit of every rho, 0 < least_rate <= 1.
+        least_rate: lower limit of every rho, 1e-9 to 1.
 
     Raises:
         ConfigError: values out of range, or unequal lengths.
@@ -155,7 +156,7 @@ def rates_within(
     v, b = _layers(added_variances, layer_seconds)
     A = checked_number("other_seconds", other_seconds, 0, open_low=True)
     allowed = checked_number("allowed_variance", allowed_variance, 0)
-    least = checked_number("least_rate", least_rate, 0, 1, open_low=True)
+    least = checked_number("least_rate", least_rate, LEAST_RATE, 1)
     turns = _turns(v, b)
     low, high = _price_range(turns, least)
     for _ in range(BISECTIONS):

@@ -29,7 +29,6 @@ class LloydMax:
     distortion: float
 
 
-@cache
 def lloyd_max_normal(bits: int) -> LloydMax:
     """The 2**bits levels that are best for a standard normal variable.
 
@@ -51,7 +50,12 @@ def lloyd_max_normal(bits: int) -> LloydMax:
     References:
         Max (1960); Lloyd (1982).
     """
-    half = 2 ** (checked_integer("bits", bits, 1, MOST_BITS) - 1)
+    return _lloyd_max(checked_integer("bits", bits, 1, MOST_BITS))
+
+
+@cache
+def _lloyd_max(bits: int) -> LloydMax:
+    half = 2 ** (bits - 1)
     levels = _companded_levels(half)
     for _ in range(ROUNDS):
         means, slopes = _bin_means(levels)

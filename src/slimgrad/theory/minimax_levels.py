@@ -81,7 +81,9 @@ def minimax_levels(s: int, n: int, norm: str = "l2") -> tuple[float, ...]:
     if checked_norm(norm) == "linf":
         grids = [exponential_levels(s, optimal_ratio(s, n, norm)), uniform_levels(s + 1)]
         return min(grids, key=lambda grid: variance_bound(grid, n, norm))
-    limit = least_dual_point(uniform_levels(s + 1), n).value
+    # The value exceeds lambda, and the best grid has no more than these.
+    known = (uniform_levels(s + 1), exponential_levels(s, optimal_ratio(s, n)))
+    limit = min(least_dual_point(grid, n).value for grid in known)
     best = least_point(lambda price: price + n * _least_gain(price, s), 0.0, limit)
     return _widest_grid(best, _least_gain(best, s), s)
 

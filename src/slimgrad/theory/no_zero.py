@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from slimgrad.core.errors import ConfigError
-from slimgrad.theory.arguments import checked_integer
+from slimgrad.theory.arguments import checked_integer, shown
 from slimgrad.theory.density import MagnitudeDensity, expected_variance
 from slimgrad.theory.relaxation import largest_curvature
 
@@ -68,9 +68,9 @@ def no_zero_expected_variance(levels: Sequence[float], density: MagnitudeDensity
 def _checked_positive_grid(levels: Sequence[float]) -> tuple[float, ...]:
     try:
         grid = tuple(float(level) for level in levels)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         grid = ()
     ascending = all(low < high for low, high in pairwise(grid))
     if not grid or not grid[0] > 0.0 or grid[-1] != 1.0 or not ascending:
-        raise ConfigError(f"levels must be > 0 and ascend strictly to 1, got {levels!r}")
+        raise ConfigError(f"levels must be > 0 and ascend strictly to 1, got {shown(levels)}")
     return grid

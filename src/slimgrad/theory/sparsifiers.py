@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slimgrad.theory.arguments import checked_array, checked_integer, checked_number
+from slimgrad.theory.arguments import checked_array, checked_integer
 from slimgrad.theory.sampling import row_sampling_variance
 from slimgrad.theory.water_filling import water_filling
 
@@ -67,7 +67,7 @@ def atomo_variance(coefficients: Sequence[float] | np.ndarray, budget: float) ->
 
     Args:
         coefficients: c_i, not all zero.
-        budget: expected number of atoms kept, > 0.
+        budget: expected number of atoms kept, >= 1e-9.
 
     Raises:
         ConfigError: coefficients that are none or all zero, or a bad budget.
@@ -79,6 +79,6 @@ def atomo_variance(coefficients: Sequence[float] | np.ndarray, budget: float) ->
         Wang, Sievert, Liu, Charles, Papailiopoulos, Wright (2018), "ATOMO", Theorem 5.
     """
     c = np.abs(checked_array("coefficients", coefficients))
-    probabilities = water_filling(c, checked_number("budget", budget, 0, open_low=True))
+    probabilities = water_filling(c, budget)
     scaled = c / c.max()
     return row_sampling_variance(scaled, probabilities) / float((scaled**2).sum())

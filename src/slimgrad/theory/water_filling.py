@@ -8,6 +8,8 @@ import numpy as np
 
 from slimgrad.theory.arguments import checked_number, checked_weights
 
+LEAST_BUDGET = 1e-9
+
 
 def water_filling(
     scores: Sequence[float] | np.ndarray, budget: float, *, uniform_share: float = 0.0
@@ -20,7 +22,7 @@ def water_filling(
 
     Args:
         scores: norms of the terms, >= 0, not all zero.
-        budget: expected number of terms kept, > 0. A budget above the number of positive scores
+        budget: expected number of terms kept, >= 1e-9. A budget above the number of positive scores
             keeps exactly those.
         uniform_share: share a, 0 to 1, of the budget spread evenly:
             (1 - a) p_r + a min(1, budget / len(scores)). It bounds the weights 1 / p_r when scores
@@ -41,7 +43,7 @@ def water_filling(
     """
     weights = checked_weights("scores", scores)
     weights = weights / weights.max()
-    budget = checked_number("budget", budget, 0, open_low=True)
+    budget = checked_number("budget", budget, LEAST_BUDGET)
     share = checked_number("uniform_share", uniform_share, 0, 1)
     positive = np.flatnonzero(weights)
     p = np.zeros(len(weights))
