@@ -28,7 +28,7 @@ def _refused(outcome: Any, *facts: str, code: int = 2) -> None:
         assert fact in lines[0]
 
 
-@pytest.mark.parametrize("command", [(), ("train",), ("compare",), ("doctor",)])
+@pytest.mark.parametrize("command", [(), ("train",), ("compare",), ("doctor",), ("theory",)])
 def test_help_shows_examples(slimgrad_command: Command, command: tuple[str, ...]) -> None:
     outcome = slimgrad_command(*command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
@@ -141,9 +141,10 @@ def test_the_process_ends_with_the_exit_code_and_debug_is_no_option() -> None:
     assert "Traceback" in told.stderr
 
 
-def test_help_loads_nothing_heavy() -> None:
+@pytest.mark.parametrize("command", [["train"], ["theory"], ["theory", "steps"]])
+def test_help_loads_nothing_heavy(command: list[str]) -> None:
     code = (
-        "import sys; from slimgrad.cli.app import execute; execute(['train', '--help']);"
+        f"import sys; from slimgrad.cli.app import execute; execute([*{command}, '--help']);"
         "heavy = {'torch', 'matplotlib', 'scipy', 'pydantic', 'jinja2'} & set(sys.modules);"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )

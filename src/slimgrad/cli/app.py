@@ -19,6 +19,7 @@ from cyclopts import App, CycloptsError
 from slimgrad.cli.compare import compare
 from slimgrad.cli.doctor import doctor
 from slimgrad.cli.probe import probe
+from slimgrad.cli.theory.app import QUESTIONS, make_theory_app
 from slimgrad.cli.train import train
 from slimgrad.core.errors import SlimgradError, SlimgradWarning
 
@@ -81,6 +82,7 @@ def make_app() -> App:
         app.command(command, help_epilogue=_examples(command.__name__))
     probe.help_epilogue = _examples("probe")
     app.command(probe)
+    app.command(make_theory_app())
     return app
 
 
@@ -110,8 +112,7 @@ def execute(tokens: Sequence[str], *, debug: bool = False) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except CycloptsError as error:
-            command = f"{tokens[0]} " if tokens and tokens[0] in _EXAMPLES else ""
-            return _fail(f"{_one_line(error)} See: slimgrad {command}--help", 2, debug)
+            return _fail(f"{_one_line(error)} See: slimgrad {_asked(tokens)}--help", 2, debug)
         except SlimgradError as error:
             return _fail(_one_line(error), 2, debug)
         except OSError as error:
@@ -124,6 +125,15 @@ def execute(tokens: Sequence[str], *, debug: bool = False) -> int:
             text = f"{type(error).__name__}: {_one_line(error)}"
             return _fail(f"unexpected error, please report it with {_DEBUG}: {text}", 1, debug)
     return result if isinstance(result, int) else 0
+
+
+def _asked(tokens: Sequence[str]) -> str:
+    """The words of ``tokens`` that name a command, each with a space behind it."""
+    known = {"theory": QUESTIONS, **{name: {} for name in _EXAMPLES if name}}
+    if not tokens or tokens[0] not in known:
+        return ""
+    deeper = f"{tokens[1]} " if tokens[1:] and tokens[1] in known[tokens[0]] else ""
+    return f"{tokens[0]} {deeper}"
 
 
 def _examples(command: str) -> str:

@@ -109,6 +109,16 @@ def to_inline_svg(figure: Figure, name: str, title: str, description: str) -> st
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def standalone(inline: str) -> str:
+    """An inline ``<svg>`` as a file of its own: light colours on white, no variables.
+
+    >>> standalone('<svg fill="var(--ink, #1d2127)">')
+    '<svg style="background: #fff" fill="#1d2127">'
+    """
+    fixed = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", inline)
+    return fixed.replace("<svg ", '<svg style="background: #fff" ', 1)
+
+
 def printable(text: str) -> str:
     r"""``text`` with characters that XML forbids, or that nobody can see, marked as replaced.
 
