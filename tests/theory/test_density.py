@@ -63,6 +63,12 @@ def test_variance_of_independent_data(kind, bucket, s, m, exponential, uniform):
         assert expected_variance(uniform_levels(m), density) == pytest.approx(uni_value, 0.1)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_the_scale_of_a_vector_does_not_matter(scale):
+    density = MagnitudeDensity.from_vector(scale * np.array([3.0, -4.0, 1.0]), 10**18)
+    assert density.magnitudes == pytest.approx(np.array([1, 3, 4]) / 26**0.5)
+
+
 def test_cdf_and_quantile_are_inverse():
     density = MagnitudeDensity([0.2, 0.4, 0.8], [1, 2, 1])
     assert [density.cdf(x) for x in (0.1, 0.2, 0.5, 1.0)] == [0.0, 0.25, 0.75, 1.0]
