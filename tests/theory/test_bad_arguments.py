@@ -83,7 +83,8 @@ OWN = {
 TRUSTED = {"density", "relaxed", "tolerance"}
 BAD = [
     None, "x", math.nan, math.inf, -math.inf, -1, -0.5, 0, 10**400, 1e308, 5e-324, True,
-    [], [math.nan, 1.0], [-1.0, 1.0], [[1.0]], [0.0, 0.0], np.zeros((0, 3)), {},
+    [], [1e200, 1e200], [[1e200], [1e-200]], [math.nan, 1.0], [-1.0, 1.0], [[1.0]], [0.0, 0.0],
+    np.zeros((0, 3)), {},
 ]  # fmt: skip
 FUNCTIONS = sorted(
     name for name in theory.__all__ if inspect.isfunction(getattr(theory, name, None))

@@ -63,6 +63,12 @@ def test_variance_of_independent_data(kind, bucket, s, m, exponential, uniform):
         assert expected_variance(uniform_levels(m), density) == pytest.approx(uni_value, 0.1)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_the_scale_of_a_vector_does_not_matter(scale):
+    density = MagnitudeDensity.from_vector(scale * np.array([3.0, -4.0, 1.0]), 10**18)
+    assert density.magnitudes == pytest.approx(np.array([1, 3, 4]) / 26**0.5)
+
+
 def test_cdf_and_quantile_are_inverse():
     density = MagnitudeDensity([0.2, 0.4, 0.8], [1, 2, 1])
     assert [density.cdf(x) for x in (0.1, 0.2, 0.5, 1.0)] == [0.0, 0.25, 0.75, 1.0]
@@ -202,3 +208,26 @@ def test_level_probabilities_are_those_of_rounding(levels):
         expected[j] += up / len(r)
         expected[j - 1] += (1 - up) / len(r)
     assert level_probabilities(levels, MagnitudeDensity(r)) == pytest.approx(expected)
+
+
+def test_two_components_worked_by_hand():
+    for levels, l2, linf in (
+        (exponential_levels(2), 2.5, 1.0),
+        (uniform_levels(3), 10 / 9, 1 / 3),
+    ):
+        for norm, variance in (("l2", l2), ("linf", linf)):
+            density = MagnitudeDensity.from_vector([3.0, 4.0], 2, norm)
+            assert 25 * expected_variance(levels, density) == pytest.approx(variance)
+    single = MagnitudeDensity([0.3])
+    assert 0.09 * expected_variance(exponential_levels(3), single) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_signs_order_and_scale_do_not_matter(norm):
+    rng = np.random.default_rng(8)
+    vector = rng.laplace(size=64)
+    levels = exponential_levels(4)
+    expected = expected_variance(levels, MagnitudeDensity.from_vector(vector, 64, norm))
+    for other in (-vector, np.abs(vector), rng.permutation(vector), 1e-20 * vector):
+        density = MagnitudeDensity.from_vector(other, 64, norm)
+        assert expected_variance(levels, density) == pytest.approx(expected)

@@ -14,6 +14,7 @@ from slimgrad.theory import (
     minimax_levels,
     optimal_levels,
     optimal_ratio,
+    truncated_normal_mixture,
     uniform_levels,
     variance_bound,
     worst_case_variance,
@@ -163,3 +164,16 @@ def test_coordinate_descent_comes_close_to_the_global_optimum(norm):
         best = least_variance_of_all_grids(density, s)
         found = expected_variance(optimal_levels(density, s), density)
         assert best - 1e-12 <= found <= 1.03 * best
+
+
+def test_levels_for_a_mixture_solve_the_equation_of_each_level():
+    cdf = truncated_normal_mixture([0.0, 0.0], [0.05, 0.2], [3, 1])
+    density = MagnitudeDensity.from_cdf(cdf, points=2**14)
+    levels = optimal_levels(density, 4, tolerance=1e-13, sweeps=3000)
+    for a, level, c in zip(levels, levels[1:], levels[2:], strict=False):
+        r = np.linspace(a, c, 20_001)
+        middles = (r[1:] + r[:-1]) / 2
+        left_out = float(((middles - a) / (c - a) * np.diff(cdf(r))).sum())
+        assert float(cdf(np.array([level]))[0]) == pytest.approx(
+            float(cdf(np.array([c]))[0]) - left_out, abs=2e-3
+        )

@@ -157,3 +157,9 @@ def test_a_bad_length_is_refused(n):
         worst_case((0, 1), n)
     with pytest.raises(ConfigError, match=f"n={n!r}"):
         worst_case_variance((0, 1), n, relaxed=True)
+
+
+@pytest.mark.parametrize("levels", GRIDS)
+def test_longer_vectors_are_never_better(levels):
+    exact = [worst_case_variance(levels, n) for n in (*range(1, 12), 40, 150)]
+    assert all(shorter <= longer + 1e-9 for shorter, longer in itertools.pairwise(exact))

@@ -110,8 +110,8 @@ def checked_norm(norm: str) -> str:
     return norm
 
 
-def checked_array(name: str, values: Any, *, ndim: int = 1) -> np.ndarray:
-    """``values`` as a float64 array of ``ndim`` dimensions, not empty, all finite.
+def checked_array(name: str, values: Any, *, ndim: int = 1, most: float = math.inf) -> np.ndarray:
+    """``values`` as a float64 array of ``ndim`` dimensions, not empty, finite, up to +-``most``.
 
     >>> checked_array("v", [1, 2])
     array([1., 2.])
@@ -125,8 +125,10 @@ def checked_array(name: str, values: Any, *, ndim: int = 1) -> np.ndarray:
             f"{name} must have {ndim} dimension(s) and at least one entry, "
             f"got shape {tuple(array.shape)}"
         )
-    if not np.isfinite(array).all():
-        raise ConfigError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+    wrong = ~np.isfinite(array) | (np.abs(array) > most)
+    if wrong.any():
+        limit = f" and at most {most:.0e} in magnitude" if most < math.inf else ""
+        raise ConfigError(f"{name} must be finite{limit}, got {array[wrong][0]}")
     return array
 
 

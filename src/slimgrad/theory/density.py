@@ -101,14 +101,16 @@ class MagnitudeDensity:
         >>> MagnitudeDensity.from_vector([3, -4, 0, 2], 2).magnitudes.tolist()
         [0.0, 0.6, 0.8, 1.0]
         """
-        size = checked_integer("bucket_size", bucket_size, 1)
         v = np.abs(checked_array("vector", vector))
-        if checked_norm(norm) == "linf":
-            norms = np.maximum.reduceat(v, np.arange(0, len(v), size))
-        else:
-            norms = np.sqrt(np.add.reduceat(v**2, np.arange(0, len(v), size)))
-        if not norms.any():
+        size = min(len(v), checked_integer("bucket_size", bucket_size, 1))
+        if not v.any():
             raise ConfigError("the vector is zero, so its magnitudes have no distribution")
+        v = v / v.max()
+        starts = np.arange(0, len(v), size)
+        if checked_norm(norm) == "linf":
+            norms = np.maximum.reduceat(v, starts)
+        else:
+            norms = np.sqrt(np.add.reduceat(v**2, starts))
         scale = np.repeat(norms, size)[: len(v)]
         kept = scale > 0
         return cls(np.minimum(v[kept] / scale[kept], 1.0), (scale[kept] / norms.max()) ** 2)

@@ -15,6 +15,8 @@ from slimgrad.theory.arguments import (
 )
 
 Numbers = Sequence[float] | np.ndarray
+# The squared product of two such numbers is finite; float32 gradients are far below.
+LARGEST = 1e70
 
 
 def row_sampling_variance(scores: Numbers, probabilities: Numbers) -> float:
@@ -38,7 +40,10 @@ def row_sampling_variance(scores: Numbers, probabilities: Numbers) -> float:
     >>> row_sampling_variance([2.0, 1.0], [1.0, 0.5])
     1.0
     """
-    s, p = checked_array("scores", scores), checked_array("probabilities", probabilities)
+    s, p = (
+        checked_array("scores", scores, most=LARGEST),
+        checked_array("probabilities", probabilities),
+    )
     if s.shape != p.shape:
         raise ConfigError(f"{len(s)} scores need as many probabilities, got {len(p)}")
     if s.min() < 0 or p.min() < 0 or p.max() > 1:
@@ -77,8 +82,8 @@ def row_scores(
     >>> row_scores(np.array([[3.0, 4.0]]), np.array([[2.0]])).tolist()
     [10.0]
     """
-    g = checked_array("grad_rows", grad_rows, ndim=2)
-    x = checked_array("input_rows", input_rows, ndim=2)
+    g = checked_array("grad_rows", grad_rows, ndim=2, most=LARGEST)
+    x = checked_array("input_rows", input_rows, ndim=2, most=LARGEST)
     marks = np.arange(len(g)) if blocks is None else checked_array("blocks", blocks)
     if not len(g) == len(x) == len(marks):
         raise ConfigError(
@@ -119,7 +124,7 @@ def one_term_variance(
     >>> one_term_variance(np.array([[1.0, 0.0], [0.0, 1.0]]))
     2.0
     """
-    T = checked_array("terms", terms, ndim=2)
+    T = checked_array("terms", terms, ndim=2, most=LARGEST)
     draws = checked_integer("draws", draws, 1)
     norms = np.linalg.norm(T, axis=1)
     total = float((T.sum(axis=0) ** 2).sum())
@@ -155,7 +160,10 @@ def top_one_residual_variance(grad_map: Numbers, patches: np.ndarray) -> float:
     >>> top_one_residual_variance([2.0, 1.0], np.array([[1.0], [1.0]]))
     0.0
     """
-    g, x = checked_array("grad_map", grad_map), checked_array("patches", patches, ndim=2)
+    g, x = (
+        checked_array("grad_map", grad_map, most=LARGEST),
+        checked_array("patches", patches, ndim=2, most=LARGEST),
+    )
     if len(g) != len(x):
         raise ConfigError(f"a map of {len(g)} positions needs as many patches, got {len(x)}")
     others = np.arange(len(g)) != np.abs(g).argmax()
@@ -184,7 +192,10 @@ def control_variate_variance(gradient: Numbers, memory: Numbers, probability: fl
     >>> control_variate_variance([1.0, 1.0], [2.0, 0.0], 0.5)
     1.0
     """
-    g, m = checked_array("gradient", gradient), checked_array("memory", memory)
+    g, m = (
+        checked_array("gradient", gradient, most=LARGEST),
+        checked_array("memory", memory, most=LARGEST),
+    )
     if g.shape != m.shape:
         raise ConfigError(f"a gradient of {len(g)} entries needs as long a memory, got {len(m)}")
     p = checked_number("probability", probability, 0, 1, open_low=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from slimgrad.core.errors import ConfigError
 from slimgrad.theory.arguments import checked_array
+from slimgrad.theory.sampling import LARGEST
 
 
 def top_one_bias(grad_maps: np.ndarray, patches: np.ndarray) -> np.ndarray:
@@ -32,8 +33,8 @@ def top_one_bias(grad_maps: np.ndarray, patches: np.ndarray) -> np.ndarray:
     References:
         For the estimator of Wang, Nelaturu, Amarasinghe (2019), section 2.
     """
-    g = checked_array("grad_maps", grad_maps, ndim=2)
-    x = checked_array("patches", patches, ndim=3)
+    g = checked_array("grad_maps", grad_maps, ndim=2, most=LARGEST)
+    x = checked_array("patches", patches, ndim=3, most=LARGEST)
     if g.shape != x.shape[:2]:
         raise ConfigError(f"maps of shape {g.shape} need patches of that shape, got {x.shape[:2]}")
     chosen = x[np.arange(len(g)), np.abs(g).argmax(axis=1)]
