@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from slimgrad.approx import EveryNthStep as EveryNthStep
     from slimgrad.approx import Exact as Exact
     from slimgrad.approx import Random as Random
+    from slimgrad.approx import RowSampling as RowSampling
     from slimgrad.approx import Skip as Skip
     from slimgrad.approx import TopOne as TopOne
     from slimgrad.approx import Zero as Zero
@@ -40,6 +41,7 @@ _HOMES = {
     "EveryNthStep": "slimgrad.approx",
     "Exact": "slimgrad.approx",
     "Random": "slimgrad.approx",
+    "RowSampling": "slimgrad.approx",
     "Skip": "slimgrad.approx",
     "TopOne": "slimgrad.approx",
     "Zero": "slimgrad.approx",
@@ -62,6 +64,7 @@ __all__ = [
     "Exact",
     "QSGDinf",
     "Random",
+    "RowSampling",
     "Skip",
     "TopOne",
     "Zero",
