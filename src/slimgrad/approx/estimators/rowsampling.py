@@ -157,8 +157,11 @@ def add_mean_patches_(estimate: torch.Tensor, maps: Maps, factors: torch.Tensor)
     if maps.groups == 1:
         # In the order channels last, which the sums have and the estimate usually has.
         flat = patches.permute(0, 2, 3, 1).flatten(1)
-        product = (factors.t() @ flat).view(filters, *maps.kernel_size, width)
-        estimate.add_(product.permute(0, 3, 1, 2))
+        inner = estimate.permute(0, 2, 3, 1)
+        if inner.is_contiguous():
+            inner.view(filters, -1).addmm_(factors.t(), flat)
+        else:
+            inner.add_((factors.t() @ flat).view(inner.shape))
         return
     grouped = patches.view(len(patches), maps.groups, width, *maps.kernel_size)
     by_group = factors.view(len(factors), maps.groups, filters // maps.groups)
