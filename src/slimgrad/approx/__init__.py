@@ -16,6 +16,7 @@ from slimgrad.approx.estimators import (
     Zero,
 )
 from slimgrad.approx.handle import ApproximationHandle
+from slimgrad.approx.relu import BitMaskReLU, use_bit_mask_relu
 from slimgrad.approx.report import ApproximationReport, LayerReport
 from slimgrad.approx.schedules import (
     SCHEDULES,
@@ -34,6 +35,7 @@ __all__ = [
     "Always",
     "ApproximationHandle",
     "ApproximationReport",
+    "BitMaskReLU",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",
@@ -49,4 +51,5 @@ __all__ = [
     "WeightGradCost",
     "Zero",
     "approximate",
+    "use_bit_mask_relu",
 ]

@@ -11,12 +11,15 @@ from slimgrad.kernels.positions import (
     systematic_sample,
 )
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.sign_mask import apply_mask, pack_positive
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "apply_mask",
     "centred_row_norms",
     "dequantize",
     "dequantize_add_",
+    "pack_positive",
     "pack_symbols",
     "packed_bytes",
     "patch_sums",

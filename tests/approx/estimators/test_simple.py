@@ -36,7 +36,11 @@ def test_which_leave_no_gradient_and_which_draw():
     assert [name for name, part in facts.items() if not part.needs_gradient] == ["skip"]
     assert [name for name, part in facts.items() if part.needs_key] == ["random", "rowsampling"]
     assert [name for name, part in facts.items() if part.unbiased] == ["exact", "rowsampling"]
-    assert [name for name, part in facts.items() if not part.needs_input] == ["random", "skip", "zero"]
+    assert [name for name, part in facts.items() if not part.needs_input] == [
+        "random",
+        "skip",
+        "zero",
+    ]
 
 
 def test_random_is_normal_of_its_scale():
