@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from slimgrad.approx import TopOne as TopOne
     from slimgrad.approx import Zero as Zero
     from slimgrad.approx import approximate as approximate
+    from slimgrad.approx import tune as tune
     from slimgrad.comm.compressor import Compressor as Compressor
     from slimgrad.comm.ddp import compress as compress
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
@@ -46,6 +47,7 @@ _HOMES = {
     "TopOne": "slimgrad.approx",
     "Zero": "slimgrad.approx",
     "approximate": "slimgrad.approx",
+    "tune": "slimgrad.approx",
     "Compressor": "slimgrad.comm.compressor",
     "compress": "slimgrad.comm.ddp",
     "NUQSGD": "slimgrad.comm.quantizers",
@@ -72,6 +74,7 @@ __all__ = [
     "approximate",
     "compress",
     "theory",
+    "tune",
 ]
 
 

@@ -6,6 +6,7 @@ from slimgrad.approx.convert import approximate
 from slimgrad.approx.estimators import (
     ESTIMATORS,
     Exact,
+    ExactPositions,
     GradientEstimator,
     LayerGeometry,
     Random,
@@ -27,6 +28,7 @@ from slimgrad.approx.schedules import (
     Schedule,
     ScheduledLayer,
 )
+from slimgrad.approx.tune import LayerTiming, TuneReport, tune
 
 __all__ = [
     "ESTIMATORS",
@@ -39,17 +41,21 @@ __all__ = [
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",
+    "ExactPositions",
     "GradientEstimator",
     "LayerGeometry",
     "LayerReport",
+    "LayerTiming",
     "Random",
     "RowSampling",
     "Schedule",
     "ScheduledLayer",
     "Skip",
     "TopOne",
+    "TuneReport",
     "WeightGradCost",
     "Zero",
     "approximate",
+    "tune",
     "use_bit_mask_relu",
 ]

@@ -14,7 +14,15 @@ CONV = LayerGeometry("conv2d", (8, 4, 3, 3), padding=(1, 1))
 
 
 def test_registry_names_are_the_class_names():
-    assert list(ESTIMATORS) == ["exact", "random", "rowsampling", "skip", "topone", "zero"]
+    assert list(ESTIMATORS) == [
+        "exact",
+        "exactpositions",
+        "random",
+        "rowsampling",
+        "skip",
+        "topone",
+        "zero",
+    ]
     assert all(ESTIMATORS.get(name).name == name for name in ESTIMATORS)
     with pytest.raises(ConfigError, match="did you mean 'topone'"):
         ESTIMATORS.get("top_one")
@@ -35,7 +43,8 @@ def test_which_leave_no_gradient_and_which_draw():
     facts = {name: ESTIMATORS.get(name) for name in ESTIMATORS}
     assert [name for name, part in facts.items() if not part.needs_gradient] == ["skip"]
     assert [name for name, part in facts.items() if part.needs_key] == ["random", "rowsampling"]
-    assert [name for name, part in facts.items() if part.unbiased] == ["exact", "rowsampling"]
+    unbiased = [name for name, part in facts.items() if part.unbiased]
+    assert unbiased == ["exact", "exactpositions", "rowsampling"]
     assert [name for name, part in facts.items() if not part.needs_input] == [
         "random",
         "skip",
