@@ -131,21 +131,22 @@ def tune(
     names = [
         c.name for c in candidates(bare, None) if not c.reason and isinstance(c.module, nn.Conv2d)
     ]
-    trials = {
-        layout: _trial(bare, layout, sample_batch, loss, names, repeats) for layout in _FORMATS
+    trials: dict[Layout, _Trial] = {
+        each: _trial(bare, each, sample_batch, loss, names, repeats) for each in _FORMATS
     }
-    layout = min(trials, key=lambda each: trials[each].predicted)
+    layout: Layout = min(trials, key=lambda each: trials[each].predicted)
     layers = trials[layout].layers
     chosen = [layer.name for layer in layers if layer.chosen]
-    tuned = _step_seconds(
-        _tuned(copy.deepcopy(bare), layout, chosen), layout, sample_batch, loss, repeats
-    )
-    stock = {each: trial.step_seconds for each, trial in trials.items()}
-    if chosen and tuned > stock[layout]:
+    stock: dict[str, float] = {each: trial.step_seconds for each, trial in trials.items()}
+    tuned = stock[layout]
+    if chosen:
+        trial = _tuned(copy.deepcopy(bare), layout, chosen)
+        tuned = _step_seconds(trial, layout, sample_batch, loss, repeats)
+    if tuned > stock[layout]:
         layers = [LayerTiming(t.name, t.stock_seconds, t.positions_seconds, False) for t in layers]
         chosen, tuned = [], stock[layout]
     _tuned(bare, layout, chosen)
-    return TuneReport(layout, dict(stock), tuned, tuple(layers))
+    return TuneReport(layout, stock, tuned, tuple(layers))
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,10 @@ def _trial(
         hook.remove()
     step = _step_seconds(work, layout, batch, loss, repeats)
     timings = []
-    for name, (x, grad_out) in kept.items():
-        layer = modules[name]
+    for name in names:
+        if name not in kept:
+            continue
+        (x, grad_out), layer = kept[name], modules[name]
         assert isinstance(layer, nn.Conv2d)
         timings.append(_time_layer(name, x, grad_out, layer_geometry(layer), repeats))
     return _Trial(step, timings)
