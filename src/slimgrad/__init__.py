@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from slimgrad.approx import EveryNthStep as EveryNthStep
     from slimgrad.approx import Exact as Exact
     from slimgrad.approx import Random as Random
+    from slimgrad.approx import RowSampling as RowSampling
     from slimgrad.approx import Skip as Skip
     from slimgrad.approx import TopOne as TopOne
     from slimgrad.approx import Zero as Zero
     from slimgrad.approx import approximate as approximate
+    from slimgrad.approx import tune as tune
     from slimgrad.comm.compressor import Compressor as Compressor
     from slimgrad.comm.ddp import compress as compress
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
@@ -40,10 +42,12 @@ _HOMES = {
     "EveryNthStep": "slimgrad.approx",
     "Exact": "slimgrad.approx",
     "Random": "slimgrad.approx",
+    "RowSampling": "slimgrad.approx",
     "Skip": "slimgrad.approx",
     "TopOne": "slimgrad.approx",
     "Zero": "slimgrad.approx",
     "approximate": "slimgrad.approx",
+    "tune": "slimgrad.approx",
     "Compressor": "slimgrad.comm.compressor",
     "compress": "slimgrad.comm.ddp",
     "NUQSGD": "slimgrad.comm.quantizers",
@@ -62,6 +66,7 @@ __all__ = [
     "Exact",
     "QSGDinf",
     "Random",
+    "RowSampling",
     "Skip",
     "TopOne",
     "Zero",
@@ -69,6 +74,7 @@ __all__ = [
     "approximate",
     "compress",
     "theory",
+    "tune",
 ]
 
 

@@ -12,8 +12,9 @@ from torch import nn
 from slimgrad.approx.choice import Candidate, Where, bare_model, candidates
 from slimgrad.approx.estimators.base import GradientEstimator
 from slimgrad.approx.estimators.exact import Exact
+from slimgrad.approx.estimators.exactpositions import ExactPositions
 from slimgrad.approx.handle import PERIOD_CAP, ApproximationHandle, PlannedLayer
-from slimgrad.approx.layers import change_back, change_class, is_changed, layer_geometry
+from slimgrad.approx.layers import TUNED, change_back, change_class, is_changed, layer_geometry
 from slimgrad.approx.plan import LayerPlan, StepClock, is_seed, warn_if_recomputing_is_unknown
 from slimgrad.approx.schedules import Always, Schedule, ScheduledLayer
 from slimgrad.core.errors import ConfigError, NoEffectWarning
@@ -139,7 +140,8 @@ def _plan(
             assert isinstance(candidate.module, nn.Conv2d | nn.Linear)
             geometry = layer_geometry(candidate.module)
             layer = ScheduledLayer(candidate.name, number, total, geometry, estimator)
-            plan = LayerPlan(candidate.name, clock, layer)
+            exact = ExactPositions() if candidate.module.__dict__.get(TUNED) else None
+            plan = LayerPlan(candidate.name, clock, layer, exact=exact)
         elif candidate.countable:
             plan = LayerPlan(candidate.name, clock)
         planned.append(PlannedLayer(candidate, plan))

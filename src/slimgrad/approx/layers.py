@@ -17,6 +17,8 @@ from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry
 from slimgrad.approx.plan import LayerPlan
 
 PLAN = "_approx_plan"
+# Marks a layer whose exact weight gradient the position kernel computes.
+TUNED = "_approx_tuned"
 
 
 class CountedLayer(nn.Module):

@@ -126,6 +126,7 @@ class LayerPlan:
         name: dotted name of the layer.
         clock: the step.
         layer: the layer as its schedule sees it; None for a layer that is only counted.
+        exact: what computes an exact gradient; None for the stock operation.
         estimator: choice for this step; None runs the stock operation.
         calls: random streams drawn from since the last step.
         passes: forward passes counted since the last step.
@@ -139,6 +140,7 @@ class LayerPlan:
     clock: StepClock
     layer: ScheduledLayer | None = None
     estimator: GradientEstimator | None = None
+    exact: GradientEstimator | None = None
     calls: int = 0
     passes: int = 0
     exact_macs: int = 0
@@ -166,7 +168,7 @@ class LayerPlan:
         self.calls = self.passes = 0
         choice = self.choice(self.clock.step)
         if isinstance(choice, Exact):
-            self.estimator = None
+            self.estimator = self.exact
         elif choice != self.estimator:
             # An equal estimator keeps its identity, so compiled code is not compiled again.
             self.estimator = choice
@@ -225,7 +227,7 @@ class LayerPlan:
             counter.zero_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LayerPlan:
-        copied = LayerPlan(self.name, self.clock, self.layer, self.estimator)
+        copied = LayerPlan(self.name, self.clock, self.layer, self.estimator, self.exact)
         memo[id(self)] = copied
         return copied
 

@@ -9,3 +9,10 @@ torch.library.define(
     "(Tensor x, Tensor grad_out, SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding,"
     " SymInt[2] dilation, SymInt groups, float scale) -> Tensor",
 )
+
+torch.library.define(
+    "slimgrad::position_weight_grad",
+    "(Tensor x, Tensor grad_out, Tensor? rows, Tensor? weights, Tensor? means,"
+    " SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation,"
+    " SymInt groups) -> Tensor",
+)

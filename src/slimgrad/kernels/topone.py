@@ -8,9 +8,18 @@ import torch
 
 from slimgrad.core.errors import ConfigError
 from slimgrad.kernels import backend, schemas  # noqa: F401  (schemas declares the operation)
+from slimgrad.kernels.convolution import (
+    Pair,
+    as_it_lies,
+    channels_innermost,
+    check_groups,
+    check_output_size,
+    check_tensors,
+    empty_result,
+    pair,
+)
 from slimgrad.kernels.reference import topone as reference
 
-Pair = tuple[int, int]
 _NAME = "slimgrad::topone_weight_grad"
 # Offsets inside a padded sample are 32-bit integers in the native kernel.
 _NATIVE_SAMPLE_LIMIT = 2**31
@@ -69,91 +78,19 @@ def topone_weight_grad(
     >>> topone_weight_grad(x, grad_out, 3, padding=1).flatten().tolist()
     [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0]
     """
-    kernel = _pair("kernel_size", kernel_size, 1)
-    steps = _pair("stride", stride, 1)
-    pads = _pair("padding", padding, 0)
-    spread = _pair("dilation", dilation, 1)
-    _check_tensors(x, grad_out)
-    _check_groups(x, grad_out, groups)
-    _check_output_size(x, grad_out, kernel, steps, pads, spread)
+    kernel = pair("kernel_size", kernel_size, 1)
+    steps = pair("stride", stride, 1)
+    pads = pair("padding", padding, 0)
+    spread = pair("dilation", dilation, 1)
+    check_tensors(x, grad_out)
+    check_groups(x, grad_out, groups)
+    check_output_size(x, grad_out, kernel, steps, pads, spread)
     # Not math.isfinite, which code compiled for dynamic shapes cannot trace.
     if not isinstance(scale, int | float) or not -math.inf < scale < math.inf:
         raise ConfigError(f"scale must be a finite number, got {scale!r}")
     return torch.ops.slimgrad.topone_weight_grad(
         x, grad_out, kernel, steps, pads, spread, groups, float(scale)
     )
-
-
-def _pair(name: str, value: int | Pair, least: int) -> Pair:
-    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(pair) != 2 or any(not isinstance(v, int) or v < least for v in pair):
-        raise ConfigError(f"{name} must be an integer >= {least} or two of them, got {value!r}")
-    return pair
-
-
-def _check_tensors(x: torch.Tensor, grad_out: torch.Tensor) -> None:
-    for name, tensor in (("x", x), ("grad_out", grad_out)):
-        if tensor.dim() != 4:
-            raise ConfigError(
-                f"{name} must have 4 dimensions (samples, channels, rows, columns),"
-                f" got shape {tuple(tensor.shape)}"
-            )
-    if x.dtype != grad_out.dtype or not x.dtype.is_floating_point:
-        raise ConfigError(
-            f"x and grad_out must share one floating-point dtype, got {x.dtype}"
-            f" and {grad_out.dtype}; convert one of them"
-        )
-    if x.device != grad_out.device:
-        raise ConfigError(
-            f"x and grad_out must be on one device, got {x.device} and {grad_out.device}"
-        )
-    if x.shape[0] != grad_out.shape[0]:
-        raise ConfigError(
-            f"x has {x.shape[0]} samples but grad_out has {grad_out.shape[0]}; they must agree"
-        )
-
-
-def _check_groups(x: torch.Tensor, grad_out: torch.Tensor, groups: int) -> None:
-    channels, filters = x.shape[1], grad_out.shape[1]
-    if not isinstance(groups, int) or groups < 1 or channels % groups or filters % groups:
-        raise ConfigError(
-            f"groups must be an integer >= 1 and divide the {channels} channels of x and the"
-            f" {filters} of grad_out, got {groups!r}"
-        )
-
-
-def _check_output_size(
-    x: torch.Tensor, grad_out: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, spread: Pair
-) -> None:
-    for axis in (0, 1):
-        reach = spread[axis] * (kernel[axis] - 1) + 1
-        room = x.shape[2 + axis] + 2 * padding[axis] - reach
-        size = room // stride[axis] + 1 if room >= 0 else 0
-        if size < 1 or grad_out.shape[2 + axis] != size:
-            raise ConfigError(
-                f"grad_out has {grad_out.shape[2 + axis]} {('rows', 'columns')[axis]}, but x with"
-                f" {x.shape[2 + axis]}, kernel {kernel[axis]}, stride {stride[axis]}, padding"
-                f" {padding[axis]} and dilation {spread[axis]} gives {size}"
-            )
-
-
-def _channels_innermost(tensor: torch.Tensor) -> bool:
-    """Whether to treat ``tensor`` as channels_last; ambiguous ones count as contiguous."""
-    return not tensor.is_contiguous() and tensor.stride(1) == 1
-
-
-def _empty_result(x: torch.Tensor, filters: int, kernel: Pair, groups: int) -> torch.Tensor:
-    last = _channels_innermost(x)
-    return x.new_empty((filters, x.shape[1] // groups, *kernel)).contiguous(
-        memory_format=torch.channels_last if last else torch.contiguous_format
-    )
-
-
-def _as_it_lies(tensor: torch.Tensor, last: bool) -> torch.Tensor:
-    """A contiguous view of the memory, (N, H, W, C) if ``last``; a copy only where unavoidable."""
-    if last:
-        return tensor.contiguous(memory_format=torch.channels_last).permute(0, 2, 3, 1)
-    return tensor.contiguous()
 
 
 @torch.library.impl(_NAME, "default")
@@ -170,15 +107,15 @@ def _run(
     # The dispatcher hands over lists.
     kernel, steps, pads, spread = ((v[0], v[1]) for v in (kernel_size, stride, padding, dilation))
     geometry = (steps, pads, spread, groups, scale)
-    result = _empty_result(x, grad_out.shape[1], kernel, groups)
+    result = empty_result(x, grad_out.shape[1], kernel, groups)
     module = backend.native_module() if _native_serves(x, padding) else None
     if module is None:
         return result.copy_(reference.topone_weight_grad(x, grad_out, kernel, *geometry))
-    x_last, grad_last = _channels_innermost(x), _channels_innermost(grad_out)
+    x_last, grad_last = channels_innermost(x), channels_innermost(grad_out)
     module.topone_weight_grad(
-        _as_it_lies(x.detach(), x_last),
-        _as_it_lies(grad_out.detach(), grad_last),
-        _as_it_lies(result, x_last),
+        as_it_lies(x.detach(), x_last),
+        as_it_lies(grad_out.detach(), grad_last),
+        as_it_lies(result, x_last),
         x_last,
         grad_last,
         x_last,
@@ -206,7 +143,7 @@ def _shape_only(
     scale: float,
 ) -> torch.Tensor:
     del stride, padding, dilation, scale
-    return _empty_result(x, grad_out.shape[1], (kernel_size[0], kernel_size[1]), groups)
+    return empty_result(x, grad_out.shape[1], (kernel_size[0], kernel_size[1]), groups)
 
 
 def _refuse_second_derivative(ctx: object, grad: torch.Tensor) -> None:

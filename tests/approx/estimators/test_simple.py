@@ -14,7 +14,15 @@ CONV = LayerGeometry("conv2d", (8, 4, 3, 3), padding=(1, 1))
 
 
 def test_registry_names_are_the_class_names():
-    assert list(ESTIMATORS) == ["exact", "random", "skip", "topone", "zero"]
+    assert list(ESTIMATORS) == [
+        "exact",
+        "exactpositions",
+        "random",
+        "rowsampling",
+        "skip",
+        "topone",
+        "zero",
+    ]
     assert all(ESTIMATORS.get(name).name == name for name in ESTIMATORS)
     with pytest.raises(ConfigError, match="did you mean 'topone'"):
         ESTIMATORS.get("top_one")
@@ -31,12 +39,17 @@ def test_zero_and_skip_are_zero_and_free(estimator):
     assert (cost.macs, cost.saved_macs) == (0, 2 * 25 * 8 * 36)
 
 
-def test_only_skip_leaves_no_gradient_and_only_random_draws():
+def test_which_leave_no_gradient_and_which_draw():
     facts = {name: ESTIMATORS.get(name) for name in ESTIMATORS}
     assert [name for name, part in facts.items() if not part.needs_gradient] == ["skip"]
-    assert [name for name, part in facts.items() if part.needs_key] == ["random"]
-    assert [name for name, part in facts.items() if part.unbiased] == ["exact"]
-    assert [name for name, part in facts.items() if part.needs_input] == ["exact", "topone"]
+    assert [name for name, part in facts.items() if part.needs_key] == ["random", "rowsampling"]
+    unbiased = [name for name, part in facts.items() if part.unbiased]
+    assert unbiased == ["exact", "exactpositions", "rowsampling"]
+    assert [name for name, part in facts.items() if not part.needs_input] == [
+        "random",
+        "skip",
+        "zero",
+    ]
 
 
 def test_random_is_normal_of_its_scale():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from slimgrad.core.errors import ConfigError
+from slimgrad.core.registry import unknown_name_message
 
 
 def check_scale(owner: str, scale: object) -> None:
@@ -18,3 +20,22 @@ def check_scale(owner: str, scale: object) -> None:
             f"{owner}: scale must be a finite number above 0, got {scale!r}; "
             "use Zero() for a gradient of zero"
         )
+
+
+def check_share(owner: str, setting: str, value: object) -> None:
+    """ConfigError unless ``value`` is a number above 0 and at most 1.
+
+    >>> check_share("RowSampling", "keep", 0.25)
+    """
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not 0 < number <= 1:
+        raise ConfigError(f"{owner}: {setting} must be above 0 and at most 1, got {value!r}")
+
+
+def check_choice(owner: str, setting: str, value: object, allowed: Sequence[str]) -> None:
+    """ConfigError unless ``value`` is one of ``allowed``.
+
+    >>> check_choice("RowSampling", "means", "batch", ("none", "batch", "sample"))
+    """
+    if value not in allowed:
+        raise ConfigError(unknown_name_message(f"{setting} of {owner}", value, allowed))

@@ -10,6 +10,7 @@ import torch
 from slimgrad import kernels
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry, WeightGradCost
 from slimgrad.approx.estimators.exact import exact_weight_grad
+from slimgrad.approx.estimators.maps import as_maps
 from slimgrad.approx.estimators.settings import check_scale
 
 
@@ -68,13 +69,10 @@ class TopOne(GradientEstimator):
         scale = float(self._scale_text)
         if geometry.kind == "linear" and x.dim() == 2:
             return exact_weight_grad(x, grad_out, geometry).mul_(scale)
-        if grad_out.dtype in (torch.bfloat16, torch.float16):
-            x, wide = x.float(), grad_out.float()
-        else:
-            wide = grad_out
-        if geometry.kind == "linear":
-            x, wide = _as_maps(x), _as_maps(wide)
-        estimate = _topone(x, wide, geometry, scale)
+        maps = as_maps(x, grad_out, geometry)
+        estimate = kernels.topone_weight_grad(
+            maps.x, maps.grad_out, groups=maps.groups, scale=scale, **maps.convolution
+        )
         return estimate.reshape(geometry.weight_shape).to(grad_out.dtype)
 
     def cost(self, geometry: LayerGeometry, grad_out_shape: tuple[int, ...]) -> WeightGradCost:
@@ -83,24 +81,3 @@ class TopOne(GradientEstimator):
         samples = grad_out_shape[0]
         patches = geometry.weight_grad_macs((samples, geometry.weight_shape[0]))
         return WeightGradCost(macs=min(patches, exact), exact_macs=exact)
-
-
-def _as_maps(rows: torch.Tensor) -> torch.Tensor:
-    """(N, T, ..., C) as maps (N, C, T, 1), without a copy where the strides allow it."""
-    return rows.flatten(1, -2).transpose(1, 2).unsqueeze(-1)
-
-
-def _topone(
-    x: torch.Tensor, grad_out: torch.Tensor, geometry: LayerGeometry, scale: float
-) -> torch.Tensor:
-    rows, columns = geometry.weight_shape[2:] if geometry.kind == "conv2d" else (1, 1)
-    return kernels.topone_weight_grad(
-        x,
-        grad_out,
-        (rows, columns),
-        geometry.stride,
-        geometry.padding,
-        geometry.dilation,
-        geometry.groups,
-        scale,
-    )

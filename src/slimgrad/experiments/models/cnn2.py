@@ -30,14 +30,15 @@ class Cnn2(nn.Module):
         self.conv2 = nn.Conv2d(width, width, 5, padding=2)
         self.norm2 = nn.BatchNorm2d(width)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.relu = nn.ReLU()
         self.linear1 = nn.Linear(width * side * side, 6 * width)
         self.linear2 = nn.Linear(6 * width, 3 * width)
         self.linear3 = nn.Linear(3 * width, shape.classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Class scores of images (N, C, H, W)."""
-        x = self.norm1(self.pool(torch.relu(self.conv1(x))))
-        x = self.pool(self.norm2(torch.relu(self.conv2(x))))
-        x = torch.relu(self.linear1(x.flatten(1)))
-        x = torch.relu(self.linear2(x))
+        x = self.norm1(self.pool(self.relu(self.conv1(x))))
+        x = self.pool(self.norm2(self.relu(self.conv2(x))))
+        x = self.relu(self.linear1(x.flatten(1)))
+        x = self.relu(self.linear2(x))
         return self.linear3(x)

@@ -24,18 +24,19 @@ class ResidualBlock(nn.Module):
         self.norm1 = nn.BatchNorm2d(c_out)
         self.conv2 = nn.Conv2d(c_out, c_out, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(c_out)
+        self.relu = nn.ReLU()
         self.stride = stride
         self.new_channels = c_out - c_in
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The block's output for (N, C, H, W)."""
-        y = torch.relu(self.norm1(self.conv1(x)))
+        y = self.relu(self.norm1(self.conv1(x)))
         y = self.norm2(self.conv2(y))
         if self.stride != 1 or self.new_channels:
             before = self.new_channels // 2
             x = x[:, :, :: self.stride, :: self.stride]
             x = F.pad(x, (0, 0, 0, 0, before, self.new_channels - before))
-        return torch.relu(y + x)
+        return self.relu(y + x)
 
 
 class ResNet(nn.Module):
@@ -52,6 +53,7 @@ class ResNet(nn.Module):
             raise ConfigError(f"resnet needs images of at least 4x4, not {shape.size}x{shape.size}")
         self.conv = nn.Conv2d(shape.channels, width, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU()
         stages: list[nn.Module] = []
         c_in = width
         for stage in range(3):
@@ -64,7 +66,7 @@ class ResNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Class scores of images (N, C, H, W)."""
-        x = torch.relu(self.norm(self.conv(x)))
+        x = self.relu(self.norm(self.conv(x)))
         x = self.blocks(x)
         return self.linear(x.mean((2, 3)))
 

@@ -18,14 +18,15 @@ class _Block(nn.Module):
         self.norm1 = nn.BatchNorm2d(c_out)
         self.conv2 = nn.Conv2d(c_out, c_out, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(c_out)
+        self.relu = nn.ReLU()
         self.shortcut = nn.Sequential()
         if stride != 1 or c_in != c_out:
             self.shortcut.append(nn.Conv2d(c_in, c_out, 1, stride=stride, bias=False))
             self.shortcut.append(nn.BatchNorm2d(c_out))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = torch.relu(self.norm1(self.conv1(x)))
-        return torch.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+        y = self.relu(self.norm1(self.conv1(x)))
+        return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
 
 class ResNet18(nn.Module):
@@ -45,6 +46,7 @@ class ResNet18(nn.Module):
             )
         self.conv = nn.Conv2d(shape.channels, width, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU()
         self.blocks = nn.Sequential()
         c_in = width
         for stage in range(4):
@@ -56,5 +58,5 @@ class ResNet18(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Class scores of images (N, C, H, W)."""
-        x = torch.relu(self.norm(self.conv(x)))
+        x = self.relu(self.norm(self.conv(x)))
         return self.linear(self.blocks(x).mean((2, 3)))

@@ -1,7 +1,11 @@
-"""Is the top-1 filter gradient faster than torch's exact one, and by how much, layer by layer?
+"""Are estimated weight gradients faster than torch's exact one, and by how much, layer by layer?
 
-Every row is the time of one call divided by the time of torch's exact weight gradient in the
-better of both memory layouts: one thread, CPU time, both interleaved, minimum of all rounds.
+Every figure is the time of one call divided by the time of torch's exact weight gradient in the
+better of both memory layouts: one thread, CPU time, all interleaved, minimum of all rounds.
+"exact" is the position kernel with all positions, "rows 1/8" draws positions by the norm of their
+gradient, selection included.
+
+    python benchmarks/approx.py --network vgg19
 """
 
 from __future__ import annotations
@@ -13,11 +17,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
-from slimgrad.kernels import backend, topone_weight_grad
+from slimgrad import kernels
+from slimgrad.approx.estimators import GradientEstimator, LayerGeometry, RowSampling, TopOne
+from slimgrad.approx.estimators.exact import exact_weight_grad
+from slimgrad.kernels import backend
 
 LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
@@ -64,38 +72,49 @@ NETWORKS = {
 }
 
 
-def contenders(layer: Layer, batch: int) -> dict[str, Callable[[], object]]:
-    """Exact and top-1 weight gradient of one layer in both layouts."""
+ESTIMATORS: dict[str, GradientEstimator | None] = {
+    "topone": TopOne(),
+    "exact": None,
+    "rows 1/4": RowSampling(keep=1 / 4),
+    "rows 1/8": RowSampling(keep=1 / 8),
+    "means + 1/8": RowSampling(keep=1 / 8, means="sample"),
+}
+
+
+def contenders(layer: Layer, batch: int) -> dict[tuple[str, str], Callable[[], object]]:
+    """Torch's weight gradient and all estimates of one layer, in both layouts."""
     generator = torch.Generator().manual_seed(0)
     pad, out = layer.kernel // 2, layer.size // layer.stride
     x = torch.randn((batch, layer.channels, layer.size, layer.size), generator=generator).relu_()
-    grad_out = torch.randn((batch, layer.filters, out, out), generator=generator)
-    weight = torch.empty(layer.filters, layer.channels, layer.kernel, layer.kernel)
-    found: dict[str, Callable[[], object]] = {}
+    # Positions differ in weight, as they do in training.
+    share = torch.rand((batch, 1, out, out), generator=generator) ** 3
+    grad_out = torch.randn((batch, layer.filters, out, out), generator=generator) * share
+    shape = (layer.filters, layer.channels, layer.kernel, layer.kernel)
+    geometry = LayerGeometry("conv2d", shape, (layer.stride, layer.stride), (pad, pad))
+    found: dict[tuple[str, str], Callable[[], object]] = {}
     for name, layout in LAYOUTS.items():
-        there = [t.contiguous(memory_format=layout) for t in (grad_out, x, weight)]
-
-        def exact(there: list[torch.Tensor] = there) -> object:
-            return torch.ops.aten.convolution_backward(
-                *there,
-                None,
-                [layer.stride] * 2,
-                [pad] * 2,
-                [1, 1],
-                False,
-                [0, 0],
-                1,
-                [False, True, False],
-            )
-
-        def top1(there: list[torch.Tensor] = there) -> object:
-            return topone_weight_grad(there[1], there[0], layer.kernel, layer.stride, pad)
-
-        found[f"exact {name}"], found[f"topone {name}"] = exact, top1
+        there_x, there_grad = (t.contiguous(memory_format=layout) for t in (x, grad_out))
+        found["torch", name] = partial(exact_weight_grad, there_x, there_grad, geometry)
+        for label, estimator in ESTIMATORS.items():
+            if estimator is None:
+                found[label, name] = partial(
+                    kernels.position_weight_grad,
+                    there_x,
+                    there_grad,
+                    layer.kernel,
+                    layer.stride,
+                    pad,
+                )
+            else:
+                found[label, name] = partial(
+                    estimator.weight_grad, there_x, there_grad, geometry, 1
+                )
     return found
 
 
-def shortest(calls: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+def shortest(
+    calls: dict[tuple[str, str], Callable[[], object]], seconds: float
+) -> dict[tuple[str, str], float]:
     """CPU seconds of the quickest call of each, taken in turns for ``seconds`` of wall time."""
     for call in calls.values():
         call()
@@ -111,38 +130,40 @@ def shortest(calls: dict[str, Callable[[], object]], seconds: float) -> dict[str
 
 
 def measure(network: str, batch: int, seconds: float) -> list[dict[str, Any]]:
+    """One row a layer, and one for the sum over the network's layers."""
     rows: list[dict[str, Any]] = []
     for layer in NETWORKS[network]:
         times = shortest(contenders(layer, batch), seconds)
-        baseline = min(times[f"exact {layout}"] for layout in LAYOUTS)
         row: dict[str, Any] = {"network": network, "layer": layer.name, **asdict(layer)}
-        row["exact_seconds"] = baseline
-        for layout in LAYOUTS:
-            row[f"topone_{layout}_seconds"] = times[f"topone {layout}"]
-            row[f"ratio_{layout}"] = times[f"topone {layout}"] / baseline
+        row["torch_seconds"] = min(times["torch", layout] for layout in LAYOUTS)
+        row["seconds"] = {f"{label} {layout}": t for (label, layout), t in times.items()}
         rows.append(row)
     total: dict[str, Any] = {"network": network, "layer": "sum over layers", "batch": batch}
-    for key in ("exact_seconds", *(f"topone_{layout}_seconds" for layout in LAYOUTS)):
-        total[key] = sum(row[key] * row["count"] for row in rows)
-    for layout in LAYOUTS:
-        total[f"ratio_{layout}"] = total[f"topone_{layout}_seconds"] / total["exact_seconds"]
-    return [*rows, total]
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    print(
-        f"{'network':10}{'layer':22}{'times':>6}{'exact ms':>10}{'contiguous':>12}{'ch. last':>10}"
-    )
+    total["torch_seconds"] = sum(row["torch_seconds"] * row["count"] for row in rows)
+    total["seconds"] = {
+        name: sum(row["seconds"][name] * row["count"] for row in rows)
+        for name in rows[0]["seconds"]
+    }
+    rows.append(total)
     for row in rows:
-        print(
-            f"{row['network']:10}{row['layer']:22}{row.get('count', ''):>6}"
-            f"{1e3 * row['exact_seconds']:10.2f}"
-            f"{row['ratio_contiguous']:12.3f}{row['ratio_channels_last']:10.3f}"
-        )
+        row["ratios"] = {name: t / row["torch_seconds"] for name, t in row["seconds"].items()}
+    return rows
+
+
+def show(rows: list[dict[str, Any]], layout: str) -> None:
+    print(f"\n{layout}")
+    print(f"{'network':9}{'layer':21}{'times':>6}{'torch ms':>9}", end="")
+    print("".join(f"{label:>13}" for label in ESTIMATORS))
+    for row in rows:
+        print(f"{row['network']:9}{row['layer']:21}{row.get('count', ''):>6}", end="")
+        print(f"{1e3 * row['torch_seconds']:9.2f}", end="")
+        print("".join(f"{row['ratios'][f'{label} {layout}']:13.3f}" for label in ESTIMATORS))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--network", choices=[*NETWORKS, "all"], default="all")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--seconds", type=float, default=2.0, help="wall time for each layer")
@@ -153,7 +174,7 @@ def main() -> int:
     networks = list(NETWORKS) if arguments.network == "all" else [arguments.network]
     rows = [r for n in networks for r in measure(n, arguments.batch, arguments.seconds)]
     facts = {
-        "question": "time of the top-1 filter gradient over torch's exact one, better layout",
+        "question": "time of an estimate over torch's exact weight gradient, better layout",
         "statistic": "minimum CPU time of interleaved calls, one thread",
         "batch": arguments.batch,
         "torch": torch.__version__,
@@ -164,7 +185,8 @@ def main() -> int:
         print(json.dumps({**facts, "rows": rows}, indent=1))
     else:
         print(f"{facts['question']}; batch {arguments.batch}; {status.backend} {status.isa}")
-        show(rows)
+        for layout in LAYOUTS:
+            show(rows, layout)
     return 0
 
 
