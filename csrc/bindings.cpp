@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 namespace slimgrad {
 void register_quantize(nb::module_& module);
+void register_rotation(nb::module_& module);
 void register_topone(nb::module_& module);
 }  // namespace slimgrad
 
@@ -18,5 +19,6 @@ NB_MODULE(_native, module) {
   module.def("best_isa", [] { return isa_name(best_isa()); });
   module.def("set_isa", &set_isa, nb::arg("name"));
   register_quantize(module);
+  register_rotation(module);
   register_topone(module);
 }

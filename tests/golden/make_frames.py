@@ -34,6 +34,11 @@ CASES = {
     "qsgd-7bit": ("qsgd", {"bits": 7, "bucket_size": 512}, "fixed", 513, "float32"),
     "qsgdinf-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 50}, "fixed", 101, "float64"),
     "qsgdinf-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 1}, "fixed", 9, "float16"),
+    "eden-4bit": ("eden", {"bits": 4}, "fixed", 700, "float32"),
+    "eden-3bit": ("eden", {"bits": 3}, "fixed", 30, "float32"),
+    "eden-2bit": ("eden", {"bits": 2}, "raw", 512, "bfloat16"),
+    "eden-1bit": ("eden", {"bits": 1}, "fixed", 1, "float64"),
+    "eden-empty": ("eden", {}, "fixed", 0, "float32"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
@@ -122,6 +127,20 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
+        **bad_rotations(good),
+    }
+
+
+def bad_rotations(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames of rotated blocks that must be refused."""
+    rotated, narrow = good["eden-4bit"], good["eden-1bit"]
+    return {
+        "rotation of another grid": (patched(good["nuqsgd-4bit"], 53, b"\x02"), 53),
+        "rotation of 5 bits": (patched(rotated, 9, b"\x05"), 9),
+        "rotation in other buckets": (patched(rotated, 12, b"\x00\x01"), 12),
+        "rotation of another length": (patched(rotated, 16, struct.pack("<Q", 1025)), 32),
+        "rotation cut short": (patched(narrow[:-1], 40, struct.pack("<Q", 63)), 40),
+        "negative factor": (patched(narrow, 68, struct.pack("<f", -1.0)), 68),
     }
 
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
+from slimgrad.kernels.rotation import (
+    rotate_dequantize,
+    rotate_dequantize_add_,
+    rotate_quantize,
+)
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
 
@@ -12,6 +17,9 @@ __all__ = [
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "rotate_dequantize",
+    "rotate_dequantize_add_",
+    "rotate_quantize",
     "topone_weight_grad",
     "unpack_symbols",
 ]

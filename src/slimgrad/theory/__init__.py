@@ -1,6 +1,16 @@
 """What the methods promise, as numbers: pure functions of numbers and arrays."""
 
 from slimgrad.theory.levels import exponential_levels, uniform_levels
+from slimgrad.theory.lloyd_max import normal_distortion, normal_levels
+from slimgrad.theory.rotation import rotated_variance_bound
 from slimgrad.theory.variance import rounding_resolution_bound, variance_bound
 
-__all__ = ["exponential_levels", "rounding_resolution_bound", "uniform_levels", "variance_bound"]
+__all__ = [
+    "exponential_levels",
+    "normal_distortion",
+    "normal_levels",
+    "rotated_variance_bound",
+    "rounding_resolution_bound",
+    "uniform_levels",
+    "variance_bound",
+]
