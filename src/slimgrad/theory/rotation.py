@@ -13,11 +13,11 @@ _GRID = 1 << 14
 
 @functools.cache
 def rotated_variance_bound(levels: tuple[float, ...], block: int) -> float:
-    """Bound on the relative square error of nearest levels after random signs and a Hadamard matrix.
+    """Bound on the relative square error of nearest levels after a random rotation.
 
-    Let z be the rotated block, z_i = sum_j ± x_j / ||x|| with random signs, q the nearest of the
-    levels ± l_j to each z_i, and the scale such that the projection on x is kept. With c the angle
-    between z and q the relative error is (1 - cos^2 c) / cos^2 c, and
+    The rotated block has components z_i = sum_j ± x_j / ||x|| with random signs. Let q_i be the
+    level ± l_j nearest to z_i, and the scale keep the projection on x. With c the angle between z
+    and q the relative error is (1 - cos^2 c) / cos^2 c, and
 
     * 1 - cos^2 c is at most the mean of (|z_i| - |q_i|)^2; since P(|z_i| > t) is at most
       min(1, 2 exp(-t^2 / 2)) (Hoeffding), its expectation is at most
