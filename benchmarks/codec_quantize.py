@@ -95,7 +95,7 @@ def threads(x: torch.Tensor) -> Iterator[Case]:
 
 def plain_torch(x: torch.Tensor) -> Iterator[Case]:
     """NUQSGD and packing as one writes them in torch, eager and compiled."""
-    part = x[: 1 << 22]
+    part = x[: min(1 << 22, len(x) // 512 * 512)]
     share = len(part) / len(x)
     eager = f"{MAIN[0]} in eager torch"
     yield Case(eager, partial(nuqsgd_in_torch, part), share=share, rounds=3)
