@@ -66,7 +66,7 @@ void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first,
     if (last - e >= kBlock && fraction.pre == 1.0f) {
       // Behind the last norm to be taken the sums are of no use, and done without a branch.
       const float* ahead = takes_norm ? args.vector + later : x;
-      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, random_words(args.key, e), ahead,
+      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, RandomWords(args.key, e), ahead,
                                             norm)
           .run(args.packed + e / kBlock * block_bytes(kBits));
     } else {

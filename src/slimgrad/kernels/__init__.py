@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
@@ -9,9 +10,12 @@ from slimgrad.kernels.topone import topone_weight_grad
 __all__ = [
     "dequantize",
     "dequantize_add_",
+    "dither",
     "pack_symbols",
     "packed_bytes",
     "quantize",
     "topone_weight_grad",
+    "undither",
+    "undither_add_",
     "unpack_symbols",
 ]
