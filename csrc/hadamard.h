@@ -3,7 +3,7 @@
 // inside a vector and the others between vectors.
 #pragma once
 #include "lane_layout.h"
-#include "rounding.h"
+#include "random_words.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -111,7 +111,7 @@ struct BlockSigns {
   SLIMGRAD_INLINE BlockSigns(uint64_t key, int64_t block) {
     constexpr int64_t kChunkBlocks = kChunk / kBlock;
     // Two vectors of words a block, where rounding takes one for 32 components.
-    RandomWords words(chunk_keys(key, block / kChunkBlocks), block % kChunkBlocks * 64);
+    RandomWords words(key, block / kChunkBlocks * kChunk + block % kChunkBlocks * 64);
     first = words.next();
     second = words.next();
   }

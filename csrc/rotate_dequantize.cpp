@@ -44,12 +44,9 @@ void rotate_dequantize(const RotateDequantizeArgs& args) {
   parallel_ranges(0, (args.n + kBlock - 1) / kBlock, kGrain, args.serial,
                   [&](int64_t first, int64_t last) {
                     const IeeeArithmetic arithmetic;
-                    if (!args.add)
-                      dequantize_blocks(args, Write{}, first, last);
-                    else if (args.alpha == 1.0f)
-                      dequantize_blocks(args, Add{}, first, last);
-                    else
-                      dequantize_blocks(args, AddScaled{all_floats(args.alpha)}, first, last);
+                    with_sink(args.add, args.alpha, [&](const auto& sink) {
+                      dequantize_blocks(args, sink, first, last);
+                    });
                   });
 }
 

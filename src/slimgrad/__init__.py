@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from slimgrad.comm.quantizers import EDEN as EDEN
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
     from slimgrad.comm.quantizers import QSGD as QSGD
+    from slimgrad.comm.quantizers import Dithered as Dithered
     from slimgrad.comm.quantizers import QSGDinf as QSGDinf
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _HOMES = {
     "EDEN": "slimgrad.comm.quantizers",
     "NUQSGD": "slimgrad.comm.quantizers",
     "QSGD": "slimgrad.comm.quantizers",
+    "Dithered": "slimgrad.comm.quantizers",
     "QSGDinf": "slimgrad.comm.quantizers",
 }
 _SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
@@ -60,6 +62,7 @@ __all__ = [
     "QSGD",
     "Alternate",
     "Compressor",
+    "Dithered",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",

@@ -76,14 +76,12 @@ def check_fields(fields):
     require(1 <= fields["norm"] <= 6, "norm")
     require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
     require(fields["dtype"] == 0, "dtype")
-    require(fields["transform"] in (0, 2), "transform")
-    require(fields["grid"] != 5, "integers without dither")
+    require(fields["transform"] in (0, 1, 2), "transform")
+    require((fields["grid"] == 5) == (fields["transform"] == 1), "integers and dither")
+    require(fields["scales"] == 4 * ((n + fields["bucket"] - 1) // fields["bucket"]), "scales")
     if fields["transform"] == 2:
         require(fields["grid"] == 4 and bits <= 4 and fields["bucket"] == 512, "rotation")
         n = (n + 511) // 512 * 512
-    require(
-        fields["scales"] == 4 * ((fields["n"] + fields["bucket"] - 1) // fields["bucket"]), "scales"
-    )
     if fields["grid"] == 3:
         m, rest = divmod(fields["table"], 4)
         require(rest == 0 and 1 <= m <= 2 ** (bits - 1) - 1, "table")
@@ -151,15 +149,17 @@ def raw_values(fields, payload):
     ]
 
 
-def random_word(key, block, index):
-    wide = 2**64 - 1
-    z = (key + (block // 128 + 1) * 0x9E3779B97F4A7C15) & wide
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & wide
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & wide
+def random_word(key, chunk, place):
+    z = (key + (chunk + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
     z ^= z >> 31
-    x = ((32 * (block % 128) + index) * 0x9E3779B9 + z) % 2**32
-    x = (x ^ (x >> 16)) * 0x7FEB352D % 2**32
-    x = (x ^ (x >> 15) ^ (z >> 32)) * 0x846CA68B % 2**32
+    x = (place * 0x9E3779B9 + z % 2**32) % 2**32
+    x ^= x >> 16
+    x = x * 0x7FEB352D % 2**32
+    x ^= x >> 15
+    x ^= z >> 32
+    x = x * 0x846CA68B % 2**32
     return x ^ (x >> 16)
 
 
@@ -175,7 +175,8 @@ def hadamard(values):
 
 
 def with_signs(values, key, block, turn):
-    words = [random_word(key, block, 16 * turn + lane) for lane in range(16)]
+    first = 32 * (block % 128) + 16 * turn
+    words = [random_word(key, block // 128, first + lane) for lane in range(16)]
     return [-v if words[e % 16] >> (e // 16) & 1 else v for e, v in enumerate(values)]
 
 
@@ -193,6 +194,22 @@ def rotated_values(fields, levels, scales, symbols):
         w = [to_float32(scale * v) for v in hadamard(w)]
         values += with_signs(w, fields["key"], block, 0)
     return values[: fields["n"]]
+
+
+def dither_at(key, e):
+    """u of component e, a fraction with denominator 2^17."""
+    i = e % 65536
+    x = random_word(key, e // 65536, 16 * (i // 32) + i % 16)
+    r = x % 2**16 if i // 16 % 2 == 0 else x >> 16
+    return (r + 0.5) / 2**16 - 0.5
+
+
+def undithered(scale, k, u):
+    """scale (k - u) in float32; exact in float64, so rounded once."""
+    if scale != scale:
+        return scale
+    most = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+    return to_float32(max(-most, min(most, scale * (k - u))))
 
 
 def decode(data):
@@ -218,6 +235,10 @@ def decode(data):
     for component, symbol in enumerate(symbols_of(fields, payload)):
         scale = scales[component // fields["bucket"]]
         require(symbol % sign < len(levels), "level")
+        if fields["transform"] == 1:
+            k = -(symbol % sign) if symbol & sign else symbol
+            values.append(undithered(scale, k, dither_at(fields["key"], component)))
+            continue
         magnitude = scale if scale != scale else to_float32(scale * levels[symbol % sign])
         values.append(-magnitude if symbol & sign else magnitude)
     return values

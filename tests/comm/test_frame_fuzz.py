@@ -15,7 +15,7 @@ import slow_frame_decoder
 import torch
 
 from slimgrad.comm.compressor import Compressor
-from slimgrad.comm.quantizers import EDEN, NUQSGD, QSGDinf
+from slimgrad.comm.quantizers import EDEN, NUQSGD, Dithered, QSGDinf
 from slimgrad.core.errors import FrameError
 
 FRAMES = 3000
@@ -42,6 +42,7 @@ def originals():
         NUQSGD(bits=3, ratio=0.4),
         QSGDinf(bits=5, bucket_size=50),
         EDEN(bits=2),
+        Dithered(bucket_size=16),
         None,
     ]
     frames = [Compressor(q).compress(vector, key="w", step=0) for q in quantizers]

@@ -19,9 +19,10 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     [
         "quantize",
         "dequantize",
-        "topone",
+        "dither",
         "rotate_quantize",
         "rotate_dequantize",
+        "topone",
         "dispatch",
         "parallel",
     ],

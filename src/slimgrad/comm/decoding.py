@@ -46,6 +46,17 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
             alpha=alpha,
             serial=serial,
         )
+    if out.dtype == torch.float32 and header.transform == TRANSFORMS["dither"]:
+        return kernels.undither_add_(
+            out,
+            packed_symbols(frame),
+            frame.scales,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
+            key=header.key,
+            alpha=alpha,
+            serial=serial,
+        )
     if out.dtype != torch.float32 or header.transform != TRANSFORMS["none"]:
         return add_(out, _dequantize(frame, serial), alpha, serial=serial)
     return kernels.dequantize_add_(
@@ -89,6 +100,16 @@ def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
             n=header.n,
             levels=frame.levels,
             bits=header.bits,
+            key=header.key,
+            serial=serial,
+        )
+    if header.transform == TRANSFORMS["dither"]:
+        return kernels.undither(
+            packed_symbols(frame),
+            frame.scales,
+            n=header.n,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
             key=header.key,
             serial=serial,
         )

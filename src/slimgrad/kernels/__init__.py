@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rotation import (
     rotate_dequantize,
@@ -14,6 +15,7 @@ from slimgrad.kernels.topone import topone_weight_grad
 __all__ = [
     "dequantize",
     "dequantize_add_",
+    "dither",
     "pack_symbols",
     "packed_bytes",
     "quantize",
@@ -21,5 +23,7 @@ __all__ = [
     "rotate_dequantize_add_",
     "rotate_quantize",
     "topone_weight_grad",
+    "undither",
+    "undither_add_",
     "unpack_symbols",
 ]

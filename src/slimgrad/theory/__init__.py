@@ -1,11 +1,13 @@
 """What the methods promise, as numbers: pure functions of numbers and arrays."""
 
+from slimgrad.theory.dither import dither_variance_bound
 from slimgrad.theory.levels import exponential_levels, uniform_levels
 from slimgrad.theory.lloyd_max import normal_distortion, normal_levels
 from slimgrad.theory.rotation import rotated_variance_bound
 from slimgrad.theory.variance import rounding_resolution_bound, variance_bound
 
 __all__ = [
+    "dither_variance_bound",
     "exponential_levels",
     "normal_distortion",
     "normal_levels",

@@ -1,6 +1,7 @@
 """Quantizers, one a file, filed under their names."""
 
 from slimgrad.comm.quantizers.base import LevelGrid, Quantized, Quantizer
+from slimgrad.comm.quantizers.dithered import Dithered
 from slimgrad.comm.quantizers.eden import EDEN
 from slimgrad.comm.quantizers.nuqsgd import NUQSGD
 from slimgrad.comm.quantizers.qsgd import QSGD
@@ -8,7 +9,7 @@ from slimgrad.comm.quantizers.qsgdinf import QSGDinf
 from slimgrad.core.registry import Registry
 
 QUANTIZERS = Registry[type[Quantizer]]("quantizer")
-for _quantizer in (EDEN, NUQSGD, QSGD, QSGDinf):
+for _quantizer in (EDEN, NUQSGD, QSGD, QSGDinf, Dithered):
     QUANTIZERS.add(_quantizer.name)(_quantizer)
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "NUQSGD",
     "QSGD",
     "QUANTIZERS",
+    "Dithered",
     "LevelGrid",
     "QSGDinf",
     "Quantized",
