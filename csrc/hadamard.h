@@ -108,6 +108,7 @@ SLIMGRAD_INLINE Floats flipped(Floats x, Words bits) {
 // slot q.
 struct BlockSigns {
   Words first, second;
+  BlockSigns() = default;
   SLIMGRAD_INLINE BlockSigns(uint64_t key, int64_t block) {
     constexpr int64_t kChunkBlocks = kChunk / kBlock;
     // Two vectors of words a block, where rounding takes one for 32 components.

@@ -33,13 +33,14 @@ SLIMGRAD_INLINE Pair<T> smaller(Pair<T> a, Pair<T> b) {
   return {smaller(a.low, b.low), smaller(a.high, b.high)};
 }
 
-struct PowerSums {
-  float squares, fourths;
+// Of the squares of a block; `spread` sums the squares of the 64 sums that `squares` is made of.
+struct Sums {
+  float squares, spread;
 };
 
-// Signs and the first stages of the rotation, and sums of powers of the components.
-SLIMGRAD_INLINE PowerSums begin_rotation(const float* x, Words signs, float* middle) {
-  Floats squares[4]{}, fourths[4]{};
+// Signs and the first stages of the rotation.
+SLIMGRAD_INLINE Sums begin_rotation(const float* x, Words signs, float* middle) {
+  Floats squares[4]{};
   for (int far = 0; far < kFar; ++far) {
     const Words highest = signs << ((kFar - 1 - far) * kNear);
     Floats v[kNear];
@@ -47,21 +48,23 @@ SLIMGRAD_INLINE PowerSums begin_rotation(const float* x, Words signs, float* mid
     for (int near = 0; near < kNear; ++near) {
       const float* from = x + (far * kNear + near) * 16;
       prefetch(from, kPrefetch);
-      const Floats component = load_floats(from), square = component * component;
-      squares[near & 3] = squares[near & 3] + square;
-      fourths[near & 3] = fourths[near & 3] + square * square;
+      const Floats component = load_floats(from);
+      squares[near & 3] = squares[near & 3] + component * component;
       v[near] = flipped(component, highest << (kNear - 1 - near));
     }
     first_stages(v);
 #pragma GCC unroll 8
     for (int near = 0; near < kNear; ++near) store(middle + (far * kNear + near) * 16, v[near]);
   }
-  return {sum_of(squares), sum_of(fourths)};
+  const float all = sum_of(squares);
+  for (Floats& each : squares) each = each * each;
+  return {all, sum_of(squares)};
 }
 
 // Symbols of 4 bits, packed as they come: of four vectors, one in each quarter of the block.
 class PackedNibbles {
  public:
+  explicit PackedNibbles(int) {}
   SLIMGRAD_INLINE void put(int quarter, int, Words magnitude, Words component) {
     Words& dword = dword_[quarter];
     dword = masked_or(moved<kCellBits, 28>(magnitude), all_words(0x70000000u), dword >> 4);
@@ -134,7 +137,7 @@ SLIMGRAD_INLINE float finish_rotation(const float* middle, const Tables& tables,
   return sum_of(products);
 }
 
-// A block that was divided by 2^exponent, so that float32 can sum its fourth powers.
+// A block that was divided by 2^exponent, so that float32 can square its squares.
 struct Scaled {
   alignas(64) float x[kBlock];
   int exponent;
@@ -153,43 +156,54 @@ __attribute__((noinline)) void scale_block(const float* x, Scaled& scaled) {
   for (int i = 0; i < kBlock; ++i) scaled.x[i] = static_cast<float>(x[i] * down);
 }
 
+// A block on its way.
+struct Stage {
+  alignas(64) float middle[kBlock];
+  const float* x;
+  int64_t block;
+  BlockSigns signs;
+  float squares, steps;
+  bool twice;
+};
+
+template <typename Symbols>
 class BlockQuantizer {
  public:
   BlockQuantizer(const RotateQuantizeArgs& args, const Memory& memory)
       : args_(args), tables_(memory) {}
 
-  template <typename Symbols>
-  SLIMGRAD_INLINE void run(const float* x, int64_t block, Symbols& symbols) const {
-    alignas(64) float middle[kBlock];
-    const BlockSigns signs(args_.key, block);
-    uint8_t* out = args_.packed + block * block_bytes(args_.bits);
-    const PowerSums sums = begin_rotation(x, signs.first, middle);
-    float scale;
-    if (sums.squares >= kLeastSquares && sums.squares <= kMostSquares) {
-      scale = marked(unmarked_scale(middle, sums, signs, symbols), is_spread(sums));
-      symbols.finish(args_.bits, out);
-    } else {
-      scale = scaled_block(x, signs, symbols, middle, out);
-    }
+  // Up to the last stages of the last rotation.
+  SLIMGRAD_INLINE void begin(const float* x, int64_t block, Stage& stage) const {
+    stage.x = x;
+    stage.block = block;
+    stage.signs = BlockSigns(args_.key, block);
+    rotate(x, stage);
+  }
+
+  SLIMGRAD_INLINE void finish(const Stage& stage) const {
+    uint8_t* out = args_.packed + stage.block * block_bytes(args_.bits);
+    const bool inside = stage.squares >= kLeastSquares && stage.squares <= kMostSquares;
+    const float scale =
+        inside ? marked(unmarked_scale(stage, out), stage.twice) : scaled_block(stage, out);
     if (!(scale > 0.0f)) __builtin_memset(out, 0, static_cast<size_t>(block_bytes(args_.bits)));
-    args_.scales[block] = scale;
+    args_.scales[stage.block] = scale;
   }
 
  private:
-  bool is_spread(const PowerSums& sums) const {
-    return sums.fourths > args_.spread * (sums.squares * sums.squares);
+  SLIMGRAD_INLINE void rotate(const float* x, Stage& stage) const {
+    const Sums sums = begin_rotation(x, stage.signs.first, stage.middle);
+    stage.squares = sums.squares;
+    stage.twice = sums.spread > args_.spread * (sums.squares * sums.squares);
+    if (stage.twice) join_rotations(stage.middle, stage.signs.second);
+    const float variance = stage.twice ? sums.squares * kBlock : sums.squares;
+    stage.steps = 0x1p20f / __builtin_sqrtf(variance);
   }
 
-  template <typename Symbols>
-  SLIMGRAD_INLINE float unmarked_scale(float* middle, const PowerSums& sums,
-                                       const BlockSigns& signs, Symbols& symbols) const {
-    float variance = sums.squares;
-    if (is_spread(sums)) {
-      join_rotations(middle, signs.second);
-      variance *= kBlock;
-    }
-    const float steps = 0x1p20f / __builtin_sqrtf(variance);
-    return sums.squares / finish_rotation(middle, tables_, steps, symbols);
+  SLIMGRAD_INLINE float unmarked_scale(const Stage& stage, uint8_t* out) const {
+    Symbols symbols(args_.bits);
+    const float projection = finish_rotation(stage.middle, tables_, stage.steps, symbols);
+    symbols.finish(args_.bits, out);
+    return stage.squares / projection;
   }
 
   // The lowest bit of a scale is that of a second rotation.
@@ -199,26 +213,23 @@ class BlockQuantizer {
     return float_of((bits & ~1u) | twice);
   }
 
-  template <typename Symbols>
-  __attribute__((noinline)) float scaled_block(const float* x, const BlockSigns& signs,
-                                               Symbols& symbols, float* middle,
-                                               uint8_t* out) const {
+  __attribute__((noinline)) float scaled_block(const Stage& unscaled, uint8_t* out) const {
     Scaled scaled;
-    scale_block(x, scaled);
+    scale_block(unscaled.x, scaled);
     if (!scaled.finite) return canonical_nan();
-    const PowerSums sums = begin_rotation(scaled.x, signs.first, middle);
-    if (!(sums.squares > 0.0f)) return 0.0f;
-    const bool twice = is_spread(sums);
-    double scale = unmarked_scale(middle, sums, signs, symbols);
-    symbols.finish(args_.bits, out);
+    Stage stage;
+    stage.signs = unscaled.signs;
+    rotate(scaled.x, stage);
+    if (!(stage.squares > 0.0f)) return 0.0f;
+    double scale = unmarked_scale(stage, out);
     scale *= __builtin_ldexp(1.0, scaled.exponent);
     if (scale > FLT_MAX) scale = FLT_MAX;
     if (scaled.exponent > kCloseToOverflow) {
-      const double most = largest_decoded(out, signs, twice, scaled.x);
+      const double most = largest_decoded(out, stage.signs, stage.twice, scaled.x);
       const double limit = FLT_MAX * (1.0 - 0x1p-22) / most;
       if (limit < scale) scale = limit;
     }
-    return marked(static_cast<float>(scale), twice);
+    return marked(static_cast<float>(scale), stage.twice);
   }
 
   // Largest magnitude that the symbols stand for with scale 1.
@@ -234,21 +245,24 @@ class BlockQuantizer {
   Tables tables_;
 };
 
+// The sums of a block are waited for while the next one is rotated.
 template <typename Symbols>
-void quantize_blocks(const RotateQuantizeArgs& args, Symbols& symbols, int64_t first,
-                     int64_t last) {
+void quantize_blocks(const RotateQuantizeArgs& args, int64_t first, int64_t last) {
   const Memory memory(args);
-  const BlockQuantizer quantizer(args, memory);
-  for (int64_t block = first; block < last; ++block) {
-    const float* x = args.vector + block * kBlock;
-    const int64_t left = args.n - block * kBlock;
-    alignas(64) float padded[kBlock];
-    if (left < kBlock) {
-      __builtin_memset(padded, 0, sizeof padded);
-      __builtin_memcpy(padded, x, static_cast<size_t>(left) * sizeof(float));
-      x = padded;
+  const BlockQuantizer<Symbols> quantizer(args, memory);
+  alignas(64) float padded[kBlock] = {};
+  Stage stages[2];
+  for (int64_t block = first; block <= last; ++block) {
+    if (block < last) {
+      const float* x = args.vector + block * kBlock;
+      const int64_t left = args.n - block * kBlock;
+      if (left < kBlock) {
+        __builtin_memcpy(padded, x, static_cast<size_t>(left) * sizeof(float));
+        x = padded;
+      }
+      quantizer.begin(x, block, stages[block & 1]);
     }
-    quantizer.run(x, block, symbols);
+    if (block > first) quantizer.finish(stages[(block - 1) & 1]);
   }
 }
 
@@ -258,13 +272,10 @@ void rotate_quantize(const RotateQuantizeArgs& args) {
   parallel_ranges(0, (args.n + kBlock - 1) / kBlock, kGrain, args.serial,
                   [&](int64_t first, int64_t last) {
                     const IeeeArithmetic arithmetic;
-                    if (args.bits == 4) {
-                      PackedNibbles symbols;
-                      quantize_blocks(args, symbols, first, last);
-                    } else {
-                      BufferedSymbols symbols(args.bits);
-                      quantize_blocks(args, symbols, first, last);
-                    }
+                    if (args.bits == 4)
+                      quantize_blocks<PackedNibbles>(args, first, last);
+                    else
+                      quantize_blocks<BufferedSymbols>(args, first, last);
                   });
 }
 

@@ -13,7 +13,7 @@ struct RotateQuantizeArgs {
   const float* levels;   // 2^(bits-1), ascending to 1
   const int32_t* cells;  // 16; see the reference
   int bits;              // 1 to 4
-  float spread;          // rotate twice where sum x^4 > spread (sum x^2)^2
+  float spread;          // over (sum x^2)^2; see the reference
   uint64_t key;
   bool serial;
   float* scales;

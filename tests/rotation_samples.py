@@ -17,7 +17,7 @@ def settings_of(bits: int, spread: float | None = None) -> tuple[dict, dict]:
         "bits": bits,
         "key": 0xFEDCBA9876543210 + bits,
     }
-    return {"unit": levels[-1], "spread": 2.0 ** (bits - 9) if spread is None else spread}, shared
+    return {"unit": levels[-1], "spread": 3 / 64 if spread is None else spread}, shared
 
 
 def normal(n: int, seed: int = 0) -> torch.Tensor:

@@ -70,14 +70,14 @@ def test_the_mean_is_far_closer_than_one_rotation_alone_would_bring_it(bits):
     shared = {"levels": levels, "bits": bits, "key": 3}
     unit = theory.normal_levels(bits)[-1]
     distance = {}
-    for spread in (1.0, 2.0 ** (bits - 9)):
+    for spread in (1.0, 3 / 64):
         scales, packed = kernels.rotate_quantize(
             vector.repeat(REPEATS), unit=unit, spread=spread, **shared
         )
         decoded = kernels.rotate_dequantize(packed, scales, n=REPEATS * BLOCK, **shared)
         mean = decoded.view(REPEATS, BLOCK).double().mean(0)
         distance[spread] = float((mean - vector).norm() / vector.norm())
-    assert distance[2.0 ** (bits - 9)] < distance[1.0] / 5
+    assert distance[3 / 64] < distance[1.0] / 5
 
 
 def test_its_error_is_an_eighth_of_that_of_nuqsgd_at_the_same_width():

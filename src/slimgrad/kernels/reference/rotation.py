@@ -33,7 +33,8 @@ class RotationGrid:
         levels: float32 (2**(bits - 1),), ascending from above 0 to 1.
         unit: the last level in standard deviations of a rotated component, below 4.
         bits: width of a symbol, 1 to 4.
-        spread: a block is rotated twice where sum x^4 > spread (sum x^2)^2.
+        spread: with p_k the sum of squares of the components e with e mod 64 = k, a block is
+            rotated twice where sum p_k^2 > spread (sum p_k)^2.
     """
 
     levels: torch.Tensor
@@ -64,8 +65,8 @@ def rotate_quantize(
     """Scales (float32, one a block of 512) and packed symbols (uint8) of a float32 ``vector``."""
     blocks, factors, finite = _within_range(_in_blocks(vector))
     squares = _sum_of_rows((blocks * blocks).view(-1, BLOCK // _ROW, _ROW))
-    fourths = _sum_of_rows((blocks * blocks).square().view(-1, BLOCK // _ROW, _ROW))
-    twice = fourths > grid.spread * (squares * squares)
+    parts = _sums_of_lanes((blocks * blocks).view(-1, BLOCK // _ROW, _ROW))
+    twice = _sum_of_rows(parts.square()[:, None]) > grid.spread * (squares * squares)
     once = hadamard(blocks * signs(len(blocks), key, 0))
     again = hadamard(once * signs(len(blocks), key, 1))
     rotated = torch.where(twice[:, None], again, once)
@@ -132,7 +133,7 @@ def _in_blocks(vector: torch.Tensor) -> torch.Tensor:
 
 
 def _within_range(blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Blocks whose fourth powers float32 can sum, by what to multiply them again, and which hold.
+    """Blocks whose squares float32 can square, by what to multiply them again, and which hold.
 
     Blocks outside are divided by a power of two; those that are not finite become zero.
     """
@@ -162,10 +163,15 @@ def _unrotated(values: torch.Tensor, twice: torch.Tensor, key: int) -> torch.Ten
 
 def _sum_of_rows(rows: torch.Tensor) -> torch.Tensor:
     """Sum of (blocks, r, 64): 64 lanes in ascending order, then a tree over the lanes."""
-    lanes = rows.new_zeros(len(rows), _ROW)
-    for row in rows.unbind(1):
-        lanes = lanes + row
+    lanes = _sums_of_lanes(rows)
     while lanes.shape[1] > 1:
         half = lanes.shape[1] // 2
         lanes = lanes[:, :half] + lanes[:, half:]
     return lanes[:, 0]
+
+
+def _sums_of_lanes(rows: torch.Tensor) -> torch.Tensor:
+    lanes = rows.new_zeros(len(rows), _ROW)
+    for row in rows.unbind(1):
+        lanes = lanes + row
+    return lanes
