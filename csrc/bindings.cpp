@@ -8,8 +8,10 @@ namespace nb = nanobind;
 
 namespace slimgrad {
 void register_dither(nb::module_& module);
+void register_packing(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_rotation(nb::module_& module);
+void register_summing(nb::module_& module);
 void register_topone(nb::module_& module);
 }  // namespace slimgrad
 
@@ -20,7 +22,9 @@ NB_MODULE(_native, module) {
   module.def("best_isa", [] { return isa_name(best_isa()); });
   module.def("set_isa", &set_isa, nb::arg("name"));
   register_dither(module);
+  register_packing(module);
   register_quantize(module);
   register_rotation(module);
+  register_summing(module);
   register_topone(module);
 }

@@ -40,14 +40,18 @@ void dequantize_blocks(const RotateDequantizeArgs& args, const Sink& sink, int64
 
 }  // namespace
 
+void rotate_dequantize_part(const RotateDequantizeArgs& args, int64_t first, int64_t last) {
+  const IeeeArithmetic arithmetic;
+  with_sink(args.add, args.alpha, [&](const auto& sink) {
+    dequantize_blocks(args, sink, first / kBlock, (last + kBlock - 1) / kBlock);
+  });
+}
+
 void rotate_dequantize(const RotateDequantizeArgs& args) {
-  parallel_ranges(0, (args.n + kBlock - 1) / kBlock, kGrain, args.serial,
-                  [&](int64_t first, int64_t last) {
-                    const IeeeArithmetic arithmetic;
-                    with_sink(args.add, args.alpha, [&](const auto& sink) {
-                      dequantize_blocks(args, sink, first, last);
-                    });
-                  });
+  const int64_t blocks = (args.n + kBlock - 1) / kBlock;
+  parallel_ranges(0, blocks, kGrain, args.serial, [&](int64_t begin, int64_t end) {
+    rotate_dequantize_part(args, begin * kBlock, end * kBlock < args.n ? end * kBlock : args.n);
+  });
 }
 
 }  // namespace SLIMGRAD_ISA

@@ -10,9 +10,11 @@ from slimgrad.kernels.rotation import (
     rotate_quantize,
 )
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.summing import PackedVector, sum_packed_
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "PackedVector",
     "dequantize",
     "dequantize_add_",
     "dither",
@@ -22,6 +24,7 @@ __all__ = [
     "rotate_dequantize",
     "rotate_dequantize_add_",
     "rotate_quantize",
+    "sum_packed_",
     "topone_weight_grad",
     "undither",
     "undither_add_",
