@@ -34,7 +34,7 @@ def values_of(frame: Frame, *, serial: bool) -> torch.Tensor:
         if values.dtype == torch.float32:
             return values
         return copy_(torch.empty(values.numel(), dtype=torch.float32), values, serial=serial)
-    return _dequantize(frame, serial)
+    return _packed(frame).values(frame.header.n, serial=serial)
 
 
 def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) -> torch.Tensor:
@@ -43,43 +43,12 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     Raises:
         FrameError: the payload is not what an encoder writes.
     """
-    header = frame.header
-    if header.method == METHOD_RAW:
+    if frame.header.method == METHOD_RAW:
         return add_(out, frame.values(), alpha, serial=serial)
-    if out.dtype == torch.float32 and header.transform == TRANSFORMS["rotation"]:
-        return kernels.rotate_dequantize_add_(
-            out,
-            packed_symbols(frame),
-            frame.scales,
-            levels=frame.levels,
-            bits=header.bits,
-            key=header.key,
-            alpha=alpha,
-            serial=serial,
-        )
-    if out.dtype == torch.float32 and header.transform == TRANSFORMS["dither"]:
-        return kernels.undither_add_(
-            out,
-            packed_symbols(frame),
-            frame.scales,
-            bits=header.bits,
-            bucket_size=header.bucket_size,
-            key=header.key,
-            alpha=alpha,
-            serial=serial,
-        )
-    if out.dtype != torch.float32 or header.transform != TRANSFORMS["none"]:
-        return add_(out, _dequantize(frame, serial), alpha, serial=serial)
-    return kernels.dequantize_add_(
-        out,
-        packed_symbols(frame),
-        frame.scales,
-        levels=frame.levels,
-        bits=header.bits,
-        bucket_size=header.bucket_size,
-        alpha=alpha,
-        serial=serial,
-    )
+    packed = _packed(frame)
+    if out.dtype != torch.float32:
+        return add_(out, packed.values(frame.header.n, serial=serial), alpha, serial=serial)
+    return packed.add_to_(out, alpha, serial=serial)
 
 
 def sum_values_(frames: Sequence[Frame], out: torch.Tensor, *, serial: bool) -> torch.Tensor:
@@ -117,41 +86,6 @@ def packed_symbols(frame: Frame) -> torch.Tensor:
         if ((symbols & magnitudes(header.bits)) > most).any():
             raise FrameError(f"a symbol names a level above {most}", payload_at)
     return packed
-
-
-def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
-    header = frame.header
-    if header.transform == TRANSFORMS["rotation"]:
-        return kernels.rotate_dequantize(
-            packed_symbols(frame),
-            frame.scales,
-            n=header.n,
-            levels=frame.levels,
-            bits=header.bits,
-            key=header.key,
-            serial=serial,
-        )
-    if header.transform == TRANSFORMS["dither"]:
-        return kernels.undither(
-            packed_symbols(frame),
-            frame.scales,
-            n=header.n,
-            bits=header.bits,
-            bucket_size=header.bucket_size,
-            key=header.key,
-            serial=serial,
-        )
-    if header.transform != TRANSFORMS["none"]:
-        raise FrameError(f"transform {header.transform} is not known", 53)
-    return kernels.dequantize(
-        packed_symbols(frame),
-        frame.scales,
-        n=header.n,
-        levels=frame.levels,
-        bits=header.bits,
-        bucket_size=header.bucket_size,
-        serial=serial,
-    )
 
 
 def _packed(frame: Frame) -> kernels.PackedVector:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -17,12 +18,12 @@ from slimgrad.kernels.checks import (
     check_size,
     check_sum_target,
 )
-from slimgrad.kernels.dither import undither_add_
+from slimgrad.kernels.dither import undither, undither_add_
 from slimgrad.kernels.native import summing as native
 from slimgrad.kernels.packing import packed_bytes
 from slimgrad.kernels.reference.packing import BLOCK
-from slimgrad.kernels.rotation import rotate_dequantize_add_
-from slimgrad.kernels.rounding import dequantize_add_
+from slimgrad.kernels.rotation import rotate_dequantize, rotate_dequantize_add_
+from slimgrad.kernels.rounding import dequantize, dequantize_add_
 
 TRANSFORMS = ("none", "dither", "rotation")
 
@@ -49,32 +50,36 @@ class PackedVector:
     bucket_size: int
     key: int = 0
 
-    def add_to_(self, out: torch.Tensor, *, serial: bool) -> torch.Tensor:
-        """Adds the vector to ``out``, by the operation for vectors of its kind."""
-        packed, scales, bits = self.packed, self.scales, self.bits
+    def values(self, n: int, *, serial: bool = False) -> torch.Tensor:
+        """The n components, by the operation for vectors of this kind; float32 (n,)."""
+        settings = self._settings(serial)
         if self.transform == "dither":
-            return undither_add_(
-                out,
-                packed,
-                scales,
-                bits=bits,
-                bucket_size=self.bucket_size,
-                key=self.key,
-                serial=serial,
-            )
+            return undither(self.packed, self.scales, n=n, **settings)
         if self.transform == "rotation":
-            return rotate_dequantize_add_(
-                out, packed, scales, levels=self.levels, bits=bits, key=self.key, serial=serial
-            )
-        return dequantize_add_(
-            out,
-            packed,
-            scales,
-            levels=self.levels,
-            bits=bits,
-            bucket_size=self.bucket_size,
-            serial=serial,
-        )
+            return rotate_dequantize(self.packed, self.scales, n=n, **settings)
+        return dequantize(self.packed, self.scales, n=n, **settings)
+
+    def add_to_(
+        self, out: torch.Tensor, alpha: float = 1.0, *, serial: bool = False
+    ) -> torch.Tensor:
+        """Adds alpha times the vector to float32 ``out``, by the operation for this kind."""
+        settings = self._settings(serial)
+        if self.transform == "dither":
+            return undither_add_(out, self.packed, self.scales, alpha=alpha, **settings)
+        if self.transform == "rotation":
+            return rotate_dequantize_add_(out, self.packed, self.scales, alpha=alpha, **settings)
+        return dequantize_add_(out, self.packed, self.scales, alpha=alpha, **settings)
+
+    def _settings(self, serial: bool) -> dict[str, Any]:
+        """What the operations of this kind take by name."""
+        settings: dict[str, Any] = {"bits": self.bits, "serial": serial}
+        if self.transform != "none":
+            settings["key"] = self.key
+        if self.transform != "dither":
+            settings["levels"] = self.levels
+        if self.transform != "rotation":
+            settings["bucket_size"] = self.bucket_size
+        return settings
 
 
 def sum_packed_(
@@ -138,12 +143,4 @@ def _check(vector: PackedVector, n: int) -> None:
 
 def _contiguous(vector: PackedVector) -> PackedVector:
     packed, scales = vector.packed.contiguous(), vector.scales.detach().contiguous()
-    return PackedVector(
-        vector.transform,
-        packed,
-        scales,
-        vector.levels,
-        vector.bits,
-        vector.bucket_size,
-        vector.key,
-    )
+    return replace(vector, packed=packed, scales=scales)
