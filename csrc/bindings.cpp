@@ -10,6 +10,10 @@ namespace slimgrad {
 void register_positions(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_sign_mask(nb::module_& module);
+void register_dither(nb::module_& module);
+void register_packing(nb::module_& module);
+void register_rotation(nb::module_& module);
+void register_summing(nb::module_& module);
 void register_topone(nb::module_& module);
 }  // namespace slimgrad
 
@@ -22,5 +26,9 @@ NB_MODULE(_native, module) {
   register_positions(module);
   register_quantize(module);
   register_sign_mask(module);
+  register_dither(module);
+  register_packing(module);
+  register_rotation(module);
+  register_summing(module);
   register_topone(module);
 }

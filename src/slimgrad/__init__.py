@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from slimgrad.approx import tune as tune
     from slimgrad.comm.compressor import Compressor as Compressor
     from slimgrad.comm.ddp import compress as compress
+    from slimgrad.comm.quantizers import EDEN as EDEN
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
     from slimgrad.comm.quantizers import QSGD as QSGD
+    from slimgrad.comm.quantizers import Dithered as Dithered
     from slimgrad.comm.quantizers import QSGDinf as QSGDinf
 
 __version__ = "0.1.0"
@@ -50,17 +52,21 @@ _HOMES = {
     "tune": "slimgrad.approx",
     "Compressor": "slimgrad.comm.compressor",
     "compress": "slimgrad.comm.ddp",
+    "EDEN": "slimgrad.comm.quantizers",
     "NUQSGD": "slimgrad.comm.quantizers",
     "QSGD": "slimgrad.comm.quantizers",
+    "Dithered": "slimgrad.comm.quantizers",
     "QSGDinf": "slimgrad.comm.quantizers",
 }
 _SUBMODULES = ("approx", "comm", "core", "diagnose", "kernels", "theory")
 
 __all__ = [
+    "EDEN",
     "NUQSGD",
     "QSGD",
     "Alternate",
     "Compressor",
+    "Dithered",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",

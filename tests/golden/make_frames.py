@@ -34,6 +34,20 @@ CASES = {
     "qsgd-7bit": ("qsgd", {"bits": 7, "bucket_size": 512}, "fixed", 513, "float32"),
     "qsgdinf-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 50}, "fixed", 101, "float64"),
     "qsgdinf-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 1}, "fixed", 9, "float16"),
+    "eden-4bit": ("eden", {"bits": 4}, "fixed", 700, "float32"),
+    "eden-3bit": ("eden", {"bits": 3}, "fixed", 30, "float32"),
+    "eden-2bit": ("eden", {"bits": 2}, "raw", 512, "bfloat16"),
+    "eden-1bit": ("eden", {"bits": 1}, "fixed", 1, "float64"),
+    "eden-empty": ("eden", {}, "fixed", 0, "float32"),
+    "dithered-4bit": ("dithered", {"bits": 4, "bucket_size": 64}, "fixed", 600, "float32"),
+    "dithered-8bit": (
+        "dithered",
+        {"step_rms": 0.05, "bits": 8, "bucket_size": 100},
+        "fixed",
+        130,
+        "float32",
+    ),
+    "dithered-2bit-raw-codec": ("dithered", {"step_rms": 3.0, "bits": 2}, "raw", 21, "float32"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
@@ -101,6 +115,8 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "dtype of quantized": (patched(quantized, 52, b"\x01"), 52),
         "transform": (patched(quantized, 53, b"\x03"), 53),
         "dither of levels": (patched(quantized, 53, b"\x01"), 53),
+        "dither without integers": (patched(good["dithered-4bit"], 8, b"\x01"), 53),
+        "integers taken for levels": (patched(good["dithered-4bit"], 53, b"\x00"), 53),
         "integers without dither": (patched(quantized, 8, b"\x05"), 53),
         "reserved": (patched(quantized, 59, b"\x01"), 54),
         "checksum": (quantized[:60] + b"\x00\x00\x00\x00" + quantized[64:], 60),
@@ -122,6 +138,20 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
+        **bad_rotations(good),
+    }
+
+
+def bad_rotations(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames of rotated blocks that must be refused."""
+    rotated, narrow = good["eden-4bit"], good["eden-1bit"]
+    return {
+        "rotation of another grid": (patched(good["nuqsgd-4bit"], 53, b"\x02"), 53),
+        "rotation of 5 bits": (patched(rotated, 9, b"\x05"), 9),
+        "rotation in other buckets": (patched(rotated, 12, b"\x00\x01"), 12),
+        "rotation of another length": (patched(rotated, 16, struct.pack("<Q", 1025)), 32),
+        "rotation cut short": (patched(narrow[:-1], 40, struct.pack("<Q", 63)), 40),
+        "negative factor": (patched(narrow, 68, struct.pack("<f", -1.0)), 68),
     }
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from slimgrad import kernels
 from slimgrad.comm.frame import Frame
-from slimgrad.comm.header import GRIDS, HEADER_BYTES, METHOD_RAW, TRANSFORMS, codec_of
+from slimgrad.comm.header import (
+    GRIDS,
+    HEADER_BYTES,
+    METHOD_QUANTIZED,
+    METHOD_RAW,
+    TRANSFORMS,
+    codec_of,
+)
 from slimgrad.comm.quantizers.level import magnitudes
-from slimgrad.comm.serial import add_, copy_
+from slimgrad.comm.serial import add_, copy_, zero_
 from slimgrad.core.errors import FrameError
+
+_TRANSFORM_NAMES = {number: name for name, number in TRANSFORMS.items()}
 
 
 def values_of(frame: Frame, *, serial: bool) -> torch.Tensor:
@@ -23,7 +34,7 @@ def values_of(frame: Frame, *, serial: bool) -> torch.Tensor:
         if values.dtype == torch.float32:
             return values
         return copy_(torch.empty(values.numel(), dtype=torch.float32), values, serial=serial)
-    return _dequantize(frame, serial)
+    return _packed(frame).values(frame.header.n, serial=serial)
 
 
 def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) -> torch.Tensor:
@@ -32,21 +43,29 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     Raises:
         FrameError: the payload is not what an encoder writes.
     """
-    header = frame.header
-    if header.method == METHOD_RAW:
+    if frame.header.method == METHOD_RAW:
         return add_(out, frame.values(), alpha, serial=serial)
-    if out.dtype != torch.float32 or header.transform != TRANSFORMS["none"]:
-        return add_(out, _dequantize(frame, serial), alpha, serial=serial)
-    return kernels.dequantize_add_(
-        out,
-        packed_symbols(frame),
-        frame.scales,
-        levels=frame.levels,
-        bits=header.bits,
-        bucket_size=header.bucket_size,
-        alpha=alpha,
-        serial=serial,
-    )
+    packed = _packed(frame)
+    if out.dtype != torch.float32:
+        return add_(out, packed.values(frame.header.n, serial=serial), alpha, serial=serial)
+    return packed.add_to_(out, alpha, serial=serial)
+
+
+def sum_values_(frames: Sequence[Frame], out: torch.Tensor, *, serial: bool) -> torch.Tensor:
+    """Set ``out`` to the sum of the vectors, as adding them to zeros one by one would.
+
+    In one pass where all are quantized and ``out`` is float32, one by one elsewhere.
+
+    Raises:
+        FrameError: a payload is not what an encoder writes.
+    """
+    quantized = all(frame.header.method == METHOD_QUANTIZED for frame in frames)
+    if out.dtype == torch.float32 and quantized:
+        return kernels.sum_packed_(out, [_packed(frame) for frame in frames], serial=serial)
+    zero_(out)
+    for frame in frames:
+        add_values_(frame, out, 1.0, serial=serial)
+    return out
 
 
 def packed_symbols(frame: Frame) -> torch.Tensor:
@@ -69,16 +88,14 @@ def packed_symbols(frame: Frame) -> torch.Tensor:
     return packed
 
 
-def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
+def _packed(frame: Frame) -> kernels.PackedVector:
     header = frame.header
-    if header.transform != TRANSFORMS["none"]:
-        raise FrameError(f"transform {header.transform} is not known", 53)
-    return kernels.dequantize(
+    return kernels.PackedVector(
+        _TRANSFORM_NAMES[header.transform],
         packed_symbols(frame),
         frame.scales,
-        n=header.n,
-        levels=frame.levels,
-        bits=header.bits,
-        bucket_size=header.bucket_size,
-        serial=serial,
+        frame.levels,
+        header.bits,
+        header.bucket_size,
+        header.key,
     )

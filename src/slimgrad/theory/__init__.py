@@ -42,6 +42,7 @@ from slimgrad.theory.minimax_levels import minimax_levels, optimal_ratio
 from slimgrad.theory.no_zero import no_zero_expected_variance, no_zero_variance_bound
 from slimgrad.theory.optimal_levels import expected_optimal_ratio, optimal_levels
 from slimgrad.theory.qsgd import qsgd_nonzeros_printed, qsgd_variance_printed
+from slimgrad.theory.rotation import rotated_variance_bound
 from slimgrad.theory.sampling import (
     control_variate_variance,
     one_term_variance,
@@ -116,6 +117,7 @@ __all__ = [
     "random_k_variance",
     "rates",
     "rates_within",
+    "rotated_variance_bound",
     "rounding_resolution_bound",
     "row_sampling_variance",
     "row_scores",
