@@ -50,7 +50,7 @@ void dequantize_plane(const DequantizeArgs& args, const Values& values, const Si
       float* out = args.out + e + dword * slots * 16;
 #pragma GCC unroll 8
       for (int slot = 0; slot < slots; ++slot) {
-        if constexpr (Sink::kReads) prefetch_to_write(out, slot * 16 + kPrefetch);
+        if constexpr (Sink::kReads) prefetch(out, slot * 16 + kPrefetch);
         sink(out + slot * 16, scale * values[symbols >> (slot * kBits)]);
       }
     }

@@ -92,8 +92,8 @@ void undither_nibbles(const UnditherArgs& args, const Sink& sink, int64_t first,
 #pragma GCC unroll 4
       for (int slot = 0; slot < 8; slot += 2) {
         if constexpr (Sink::kReads) {
-          prefetch_to_write(out, slot * 16 + kPrefetch);
-          prefetch_to_write(out, slot * 16 + 16 + kPrefetch);
+          prefetch(out, slot * 16 + kPrefetch);
+          prefetch(out, slot * 16 + 16 + kPrefetch);
         }
         const Words words = random.next();
         const Floats low = as_floats(masked_or(words << 7, ones, one));
@@ -122,8 +122,8 @@ void undither_symbols(const UnditherArgs& args, const Sink& sink, int64_t first,
 #pragma GCC unroll 2
     for (int i = 0; i < kBlock; i += 32) {
       if constexpr (Sink::kReads) {
-        prefetch_to_write(out, i + kPrefetch);
-        prefetch_to_write(out, i + 16 + kPrefetch);
+        prefetch(out, i + kPrefetch);
+        prefetch(out, i + 16 + kPrefetch);
       }
       const Words words = random.next();
       const Words a = load_words(symbols + i), b = load_words(symbols + i + 16);
