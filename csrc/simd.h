@@ -254,12 +254,10 @@ SLIMGRAD_INLINE Words all_words(uint32_t x) { return Lanes<Words>::all(x); }
 SLIMGRAD_INLINE const void* address_ahead(const float* from, int64_t components) {
   return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + 4 * components);
 }
-// Into the second-level cache: what lies in the first is still to be used.
+// Into the second-level cache: what lies in the first is still to be used, and it can wait for few
+// lines at a time. The same for what will be written.
 SLIMGRAD_INLINE void prefetch(const float* from, int64_t ahead) {
   __builtin_prefetch(address_ahead(from, ahead), 0, 2);
-}
-SLIMGRAD_INLINE void prefetch_to_write(const float* from, int64_t ahead) {
-  __builtin_prefetch(address_ahead(from, ahead), 1);
 }
 
 // A table of Size floats, Size a power of two, indexed lane by lane. Bits of the index above

@@ -9,7 +9,7 @@ import torch
 
 from slimgrad import kernels
 from slimgrad.comm.quantizers.base import LevelGrid, Quantized, Quantizer
-from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
+from slimgrad.comm.quantizers.level import check_symbols, magnitudes
 from slimgrad.core.errors import ConfigError
 from slimgrad.theory import dithered_variance_bound
 
@@ -63,16 +63,7 @@ class Dithered(Quantizer):
                 "Dithered needs a step_rms above 0 and at most 2**64, "
                 f"got step_rms={self.step_rms!r}"
             )
-        if not _is_integer(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
-            raise ConfigError(
-                f"Dithered needs bits from {MIN_BITS} to {MAX_BITS} (sign included), "
-                f"got bits={self.bits!r}"
-            )
-        if not _is_integer(self.bucket_size) or not 1 <= self.bucket_size <= MAX_BUCKET_SIZE:
-            raise ConfigError(
-                f"Dithered needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
-                f"got bucket_size={self.bucket_size!r}"
-            )
+        check_symbols("Dithered", self.bits, self.bucket_size)
 
     @property
     def level_grid(self) -> LevelGrid:
@@ -104,18 +95,14 @@ class Dithered(Quantizer):
     def variance_bound(self, n: int) -> float:
         """Bound on E||Q(v) - v||^2 / ||v||^2 over all v of n components, for this configuration.
 
-        ``slimgrad.theory.dithered_variance_bound`` for the longest bucket, and 2**-18 of it for what
-        the resolution of the dither and the rounding of the step can add. Holds up to float32
+        ``slimgrad.theory.dithered_variance_bound`` for the longest bucket, and 2**-18 of it for
+        what the resolution of the dither and the rounding of the step can add. Holds up to float32
         rounding, for buckets whose step is a normal float32.
         """
         bucket = min(n, self.bucket_size)
         if bucket == 0:
             return 0.0
         return dithered_variance_bound(self.step_rms, bucket, magnitudes(self.bits)) * _ROUNDING
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

@@ -107,19 +107,25 @@ class LevelQuantizer(Quantizer):
         )
 
     def _check(self) -> None:
-        name = type(self).__name__
-        if not _is_integer(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
-            raise ConfigError(
-                f"{name} needs bits from {MIN_BITS} to {MAX_BITS} (sign included), "
-                f"got bits={self.bits!r}"
-            )
-        if not _is_integer(self.bucket_size) or not 1 <= self.bucket_size <= MAX_BUCKET_SIZE:
-            raise ConfigError(
-                f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
-                f"got bucket_size={self.bucket_size!r}"
-            )
+        check_symbols(type(self).__name__, self.bits, self.bucket_size)
         if self.norm not in NORMS:
             raise ConfigError(unknown_name_message("norm", self.norm, NORMS))
+
+
+def check_symbols(name: str, bits: int, bucket_size: int) -> None:
+    """ConfigError unless symbols of ``bits`` bits in such buckets can be sent.
+
+    >>> check_symbols("NUQSGD", 4, 512)
+    """
+    if not _is_integer(bits) or not MIN_BITS <= bits <= MAX_BITS:
+        raise ConfigError(
+            f"{name} needs bits from {MIN_BITS} to {MAX_BITS} (sign included), got bits={bits!r}"
+        )
+    if not _is_integer(bucket_size) or not 1 <= bucket_size <= MAX_BUCKET_SIZE:
+        raise ConfigError(
+            f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
+            f"got bucket_size={bucket_size!r}"
+        )
 
 
 def _is_integer(value: object) -> bool:
