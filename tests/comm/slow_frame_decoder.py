@@ -6,6 +6,7 @@ It shares no line with the package, so that both must have understood the docume
 import struct
 
 PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
+ELIAS = {4: "gamma", 5: "delta", 6: "omega"}
 VALUE_FORMATS = {1: ("<f", 4), 2: ("<e", 2), 3: (None, 2), 4: ("<d", 8)}
 
 
@@ -66,7 +67,7 @@ def check_fields(fields):
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
-    require(fields["code"] in (0, 1), "code")
+    require(fields["code"] in (0, 1, *ELIAS), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
     require(1 <= fields["norm"] <= 6, "norm")
@@ -82,8 +83,17 @@ def check_fields(fields):
         require(fields["table"] == 4 * 2 ** (bits - 1), "table")
     else:
         require(fields["table"] == 0, "table")
+    least, most = payload_bounds(fields["code"], n, bits)
+    require(least <= fields["payload"] <= most, "payload")
+
+
+def payload_bounds(code, n, bits):
+    if code == 0:
+        return n, n
+    if code in ELIAS:
+        return elias_bounds(ELIAS[code], n, bits)
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
-    require(fields["payload"] == (n if fields["code"] == 0 else fixed), "payload")
+    return fixed, fixed
 
 
 def levels_of(fields, table):
@@ -125,9 +135,78 @@ def symbols_of(fields, payload):
         for byte in payload:
             require(byte < 1 << bits, "symbol too wide")
         return list(payload)
+    if fields["code"] in ELIAS:
+        return elias_symbols(ELIAS[fields["code"]], payload, n, bits)
     tail = int.from_bytes(payload[n // 512 * 64 * bits :], "little")
     require(tail < 1 << (n % 512 * bits), "bits behind the last component")
     return [fixed_symbol(payload, e, n, bits) for e in range(n)]
+
+
+class BitString:
+    def __init__(self, data):
+        self.digits = "".join(f"{octet:08b}" for octet in data)
+        self.at = 0
+
+    def take(self, count):
+        require(self.at + count <= len(self.digits), "string ends")
+        taken = self.digits[self.at : self.at + count]
+        self.at += count
+        return taken
+
+    def end(self):
+        rest = self.digits[self.at :]
+        require(len(rest) < 8 and "1" not in rest, "behind the string")
+
+
+def elias_length(code, k):
+    width = len(f"{k:b}")
+    if code == "gamma":
+        return 2 * width - 1
+    if code == "delta":
+        return elias_length("gamma", width) + width - 1
+    return 1 if k == 1 else elias_length("omega", width - 1) + width
+
+
+def elias_number(code, string):
+    if code == "omega":
+        k = 1
+        while string.take(1) == "1":
+            require(k + 1 <= 17, "digits")
+            k = int("1" + string.take(k), 2)
+        return k
+    width = 1
+    while string.take(1) == "0":
+        width += 1
+        require(width <= 17, "digits")
+    k = int("1" + string.take(width - 1), 2)
+    if code == "gamma":
+        return k
+    require(k <= 17, "digits")
+    return int("1" + string.take(k - 1), 2)
+
+
+def elias_bounds(code, n, bits):
+    full, rest = divmod(n, 65536)
+    least = full * elias_length(code, 65537) + (elias_length(code, rest + 1) if rest else 0)
+    most = n * (2 + elias_length(code, 2 ** (bits - 1))) + full + (rest > 0)
+    return (least + 7) // 8, (most + 7) // 8
+
+
+def elias_symbols(code, payload, n, bits):
+    string, symbols, top = BitString(payload), [], 2 ** (bits - 1)
+    while len(symbols) < n:
+        segment = [0] * min(65536, n - len(symbols))
+        place = elias_number(code, string)
+        while place != len(segment) + 1:
+            require(place <= len(segment), "gap")
+            sign = int(string.take(1))
+            j = elias_number(code, string)
+            require(j <= top and (j < top or sign == 1), "level")
+            segment[place - 1] = sign * top + j % top
+            place += elias_number(code, string)
+        symbols += segment
+    string.end()
+    return symbols
 
 
 def raw_values(fields, payload):

@@ -14,6 +14,7 @@ import pytest
 import slow_frame_decoder
 import torch
 
+from slimgrad.comm.codecs import CODECS
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.quantizers import NUQSGD, QSGDinf
 from slimgrad.core.errors import FrameError
@@ -44,7 +45,8 @@ def originals():
         None,
     ]
     frames = [Compressor(q).compress(vector, key="w", step=0) for q in quantizers]
-    frames.append(Compressor(QSGDinf(bits=3), "raw").compress(vector, key="w", step=0))
+    for codec in sorted(CODECS):
+        frames.append(Compressor(QSGDinf(bits=3), codec).compress(vector, key="w", step=0))
     return [bytes(frame.numpy()) for frame in frames]
 
 

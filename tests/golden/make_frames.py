@@ -34,6 +34,10 @@ CASES = {
     "qsgd-7bit": ("qsgd", {"bits": 7, "bucket_size": 512}, "fixed", 513, "float32"),
     "qsgdinf-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 50}, "fixed", 101, "float64"),
     "qsgdinf-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 1}, "fixed", 9, "float16"),
+    "elias-gamma": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "elias_gamma", 600, "float32"),
+    "elias-delta": ("qsgd", {"bits": 5, "bucket_size": 512}, "elias_delta", 530, "float32"),
+    "elias-omega": ("qsgd", {"bits": 3, "bucket_size": 128}, "elias_omega", 130, "float32"),
+    "elias-empty": ("qsgd", {"bits": 4}, "elias_omega", 0, "float32"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
@@ -122,6 +126,18 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
+        **bad_elias_frames(good),
+    }
+
+
+def bad_elias_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames whose Elias payload must be refused."""
+    elias = good["elias-omega"]
+    last = len(elias) - 1
+    return {
+        "elias too short": (patched(good["elias-gamma"], 16, struct.pack("<Q", 2**36)), 32),
+        "elias other end": (patched(elias, 16, struct.pack("<Q", 129)), last),
+        "elias bits behind": (patched(elias, last, bytes([elias[last] | 1])), last),
     }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.elias import ELIAS_SEGMENT, elias_bytes_bound, elias_decode, elias_encode
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "ELIAS_SEGMENT",
     "dequantize",
     "dequantize_add_",
+    "elias_bytes_bound",
+    "elias_decode",
+    "elias_encode",
     "pack_symbols",
     "packed_bytes",
     "quantize",
