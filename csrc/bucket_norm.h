@@ -119,13 +119,6 @@ class SumOfSquares {
   Floats part_[4]{};
 };
 
-template <typename NormType>
-SLIMGRAD_INLINE float bucket_scale(const float* x, int64_t n) {
-  NormType norm;
-  add_components(norm, x, n);
-  return norm.scale(x, n);
-}
-
 }  // namespace
 }  // namespace SLIMGRAD_ISA
 }  // namespace slimgrad

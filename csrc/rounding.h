@@ -2,6 +2,7 @@
 //
 // A grid's round() leaves the index kShift bits up, above bits that its caller masks off.
 #pragma once
+#include "fraction.h"
 #include "quantize.h"
 #include "simd.h"
 
@@ -50,8 +51,15 @@ class RandomWords {
   Words state_, second_;
 };
 
+// A grid of magnitudes takes fractions without sign; the sign of a symbol is that of the component.
+struct Magnitudes {
+  static Fraction prepared(const Fraction& fraction) { return fraction; }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return rounded; }
+  static SLIMGRAD_INLINE Words signed_like(Words, Words component) { return component; }
+};
+
 // Levels j / m: one addition of random bits below a fixed point.
-class UniformGrid {
+class UniformGrid : public Magnitudes {
  public:
   static constexpr int kShift = 16;
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
@@ -72,7 +80,7 @@ class UniformGrid {
 // A fraction under the smallest level is shifted up by it, the others are doubled, so that the
 // exponent counts levels from a constant in both cases; the constant is taken off by bits that lie
 // above the random ones.
-class ExponentialGrid {
+class ExponentialGrid : public Magnitudes {
  public:
   static constexpr int kShift = 23;
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
@@ -90,10 +98,28 @@ class ExponentialGrid {
   Words base_;
 };
 
+// Signed integers: random bits added to a fixed point with 16 bits behind the point. The step keeps
+// what is rounded within the magnitudes of a symbol.
+class IntegerGrid {
+ public:
+  static constexpr int kShift = 0;
+  explicit SLIMGRAD_INLINE IntegerGrid(const QuantizeArgs&) {}
+  static Fraction prepared(const Fraction& f) {
+    return {f.keep == 0 ? 0 : 0xFFFFFFFFu, f.pre, f.inverse * 65536.0f};
+  }
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fixed, Words random) const {
+    random = Half == 0 ? random & all_words(0xFFFF) : random >> 16;
+    return shifted_right_signed(nearest_integers(fixed) + random, 16);
+  }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return absolute(rounded); }
+  static SLIMGRAD_INLINE Words signed_like(Words rounded, Words) { return rounded; }
+};
+
 // Any ascending levels, kSize of them at most: a binary search, then one comparison with the random
 // bits.
 template <int kSize>
-class TableGrid {
+class TableGrid : public Magnitudes {
  public:
   static constexpr int kShift = 0;
   struct Memory {

@@ -35,6 +35,7 @@ def quantize(
         bits,
         _GRIDS[grid],
         _NORMS[norm],
+        0.0,
         key,
         serial,
         scales,
