@@ -25,21 +25,22 @@ SLIMGRAD_INLINE uint64_t load_big_endian(const uint8_t* from) {
 struct BitWriter {
   uint8_t* out;
   uint64_t pending = 0;
-  int held = 0;  // bits of `pending` still to be written: below 8 after a flush, 63 at most
+  int64_t room = 63;  // less the bits of `pending` still to be written, at most 7 after a flush
 
   // The lowest `length` bits of `bits`; the others are 0.
-  SLIMGRAD_INLINE void append(uint64_t bits, int length) {
+  SLIMGRAD_INLINE void append(uint64_t bits, int64_t length) {
     pending = pending << length | bits;
-    held += length;
+    room -= length;
   }
+  // There must be room left, 0 at least.
   SLIMGRAD_INLINE void flush() {
-    const uint64_t word = big_endian(pending << 1 << (63 - held));
+    const uint64_t word = big_endian(pending << 1 << room);
     __builtin_memcpy(out, &word, sizeof word);
-    out += held >> 3;
-    held &= 7;
+    out -= (room >> 3) - 7;
+    room |= 56;
   }
   // The first byte behind the words; the bits left over in the last one are 0.
-  uint8_t* end() const { return out + (held > 0); }
+  uint8_t* end() const { return out + (room < 63); }
 };
 
 // The 57 or more bits from bit `at` on, at the top of a word; zeros behind the end.

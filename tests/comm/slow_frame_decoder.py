@@ -4,8 +4,10 @@ It shares no line with the package, so that both must have understood the docume
 """
 
 import struct
+from itertools import zip_longest
 
 PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
+PREFIX = (7, 8)
 ELIAS = {4: "gamma", 5: "delta", 6: "omega"}
 VALUE_FORMATS = {1: ("<f", 4), 2: ("<e", 2), 3: (None, 2), 4: ("<d", 8)}
 
@@ -67,7 +69,7 @@ def check_fields(fields):
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
-    require(fields["code"] in (0, 1, *ELIAS), "code")
+    require(fields["code"] in (0, 1, *ELIAS, *PREFIX), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
     require(1 <= fields["norm"] <= 6, "norm")
@@ -92,6 +94,8 @@ def payload_bounds(code, n, bits):
         return n, n
     if code in ELIAS:
         return elias_bounds(ELIAS[code], n, bits)
+    if code in PREFIX:
+        return prefix_bounds(code, n, bits)
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
     return fixed, fixed
 
@@ -137,6 +141,8 @@ def symbols_of(fields, payload):
         return list(payload)
     if fields["code"] in ELIAS:
         return elias_symbols(ELIAS[fields["code"]], payload, n, bits)
+    if fields["code"] in PREFIX:
+        return prefix_symbols(fields["code"], payload, n, bits)
     tail = int.from_bytes(payload[n // 512 * 64 * bits :], "little")
     require(tail < 1 << (n % 512 * bits), "bits behind the last component")
     return [fixed_symbol(payload, e, n, bits) for e in range(n)]
@@ -207,6 +213,69 @@ def elias_symbols(code, payload, n, bits):
         symbols += segment
     string.end()
     return symbols
+
+
+def prefix_streams(code, n, bits):
+    """Symbols in a unit, and the numbers of units of the streams, chunk by chunk."""
+    group = 2 if code == 8 and bits <= 4 else 1
+    streams = []
+    for first in range(0, n, 65536):
+        units = (min(65536, n - first) + group - 1) // group
+        streams += [len(range(s, units, 8)) for s in range(8)]
+    return group, streams
+
+
+def prefix_bounds(code, n, bits):
+    group, streams = prefix_streams(code, n, bits)
+    head = 2 ** (bits * group) // 2 + 2 * len(streams) if n else 0
+    return tuple(head + sum((word * k + 7) // 8 for k in streams) for word in (1, 12))
+
+
+def prefix_words(lengths):
+    used = [length for length in lengths if length]
+    require(max(used, default=0) <= 12, "length")
+    require(used == [1] or sum(2 ** (12 - length) for length in used) == 2**12, "code")
+    words, number = {}, 0
+    for length in range(1, 13):
+        for unit, own in enumerate(lengths):
+            if own == length:
+                words[f"{number:0{length}b}"] = unit
+                number += 1
+        number *= 2
+    return words
+
+
+def prefix_symbols(code, payload, n, bits):
+    if n == 0:
+        return []
+    group, streams = prefix_streams(code, n, bits)
+    table = 2 ** (bits * group) // 2
+    words = prefix_words([half for octet in payload[:table] for half in (octet % 16, octet // 16)])
+    sizes = [
+        size for (size,) in struct.iter_unpack("<H", payload[table : table + 2 * len(streams)])
+    ]
+    at = table + 2 * len(streams)
+    require(at + sum(sizes) == len(payload), "sizes")
+    read = []
+    for size, count in zip(sizes, streams, strict=True):
+        string, units = BitString(payload[at : at + size]), []
+        at += size
+        while len(units) < count:
+            word = string.take(1)
+            while word not in words:
+                require(len(word) < 12, "word")
+                word += string.take(1)
+            units.append(words[word])
+        string.end()
+        read.append(units)
+    symbols = []
+    for chunk in range(0, len(read), 8):
+        units = [unit for row in zip_longest(*read[chunk : chunk + 8]) for unit in row]
+        for unit in units:
+            if unit is not None:
+                symbols += [unit % 2**bits, unit >> bits][:group]
+    require(not any(symbols[n:]), "behind the last symbol")
+    return symbols[:n]
 
 
 def raw_values(fields, payload):

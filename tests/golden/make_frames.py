@@ -38,6 +38,12 @@ CASES = {
     "elias-delta": ("qsgd", {"bits": 5, "bucket_size": 512}, "elias_delta", 530, "float32"),
     "elias-omega": ("qsgd", {"bits": 3, "bucket_size": 128}, "elias_omega", 130, "float32"),
     "elias-empty": ("qsgd", {"bits": 4}, "elias_omega", 0, "float32"),
+    "huffman": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "huffman", 601, "float32"),
+    "huffman-pairs": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "huffman_pairs", 601, "float32"),
+    "huffman-pairs-3bit": ("qsgd", {"bits": 3}, "huffman_pairs", 515, "float32"),
+    "huffman-pairs-5bit": ("qsgdinf", {"bits": 5}, "huffman_pairs", 40, "float32"),
+    "huffman-alone": ("qsgd", {"bits": 2, "bucket_size": 7}, "huffman", 1, "float32"),
+    "huffman-empty": ("qsgd", {"bits": 4}, "huffman_pairs", 0, "float32"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
@@ -127,6 +133,7 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
         **bad_elias_frames(good),
+        **bad_huffman_frames(good),
     }
 
 
@@ -138,6 +145,25 @@ def bad_elias_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "elias too short": (patched(good["elias-gamma"], 16, struct.pack("<Q", 2**36)), 32),
         "elias other end": (patched(elias, 16, struct.pack("<Q", 129)), last),
         "elias bits behind": (patched(elias, last, bytes([elias[last] | 1])), last),
+    }
+
+
+def bad_huffman_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames whose Huffman payload must be refused."""
+    huffman, alone = good["huffman"], good["huffman-alone"]
+    lengths = 64 + 4 * 10  # behind ten scales
+    sizes = lengths + 8
+    longer = bytes([huffman[sizes] + 1])
+    return {
+        "huffman too short": (patched(huffman, 40, struct.pack("<Q", 90)), 40),
+        "huffman length 13": (patched(huffman, lengths, b"\x0d"), lengths),
+        "huffman code not full": (patched(huffman, lengths, b"\x00"), lengths),
+        "huffman stream too long": (patched(huffman, sizes, b"\xff"), sizes),
+        "huffman streams elsewhere": (
+            patched(huffman, sizes, longer),
+            sizes,
+        ),
+        "huffman alone with a 1": (patched(alone, len(alone) - 1, b"\x80"), len(alone) - 1),
     }
 
 

@@ -14,6 +14,8 @@ NUMBERS = {
     "elias_gamma": 4,
     "elias_delta": 5,
     "elias_omega": 6,
+    "huffman": 7,
+    "huffman_pairs": 8,
 }
 
 

@@ -5,11 +5,13 @@ from slimgrad.comm.codecs.elias_delta import EliasDelta
 from slimgrad.comm.codecs.elias_gamma import EliasGamma
 from slimgrad.comm.codecs.elias_omega import EliasOmega
 from slimgrad.comm.codecs.fixed import Fixed
+from slimgrad.comm.codecs.huffman import Huffman
+from slimgrad.comm.codecs.huffman_pairs import HuffmanPairs
 from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (EliasDelta, EliasGamma, EliasOmega, Fixed, Raw):
+for _codec in (EliasDelta, EliasGamma, EliasOmega, Fixed, Huffman, HuffmanPairs, Raw):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -30,6 +32,8 @@ __all__ = [
     "EliasGamma",
     "EliasOmega",
     "Fixed",
+    "Huffman",
+    "HuffmanPairs",
     "Raw",
     "codec_with_id",
 ]
