@@ -101,7 +101,8 @@ class Compressor:
         if flat.dtype != torch.float32:
             vector = copy_(torch.empty(flat.numel(), dtype=torch.float32), flat, serial=serial)
         quantized = self.quantizer.quantize(vector, stream, serial=serial)
-        return wire.encode_quantized(quantized, self.codec.encode(quantized), self.codec.code_id)
+        codec = self.codec.for_vector(quantized)
+        return wire.encode_quantized(quantized, codec.encode(quantized), codec.code_id)
 
     def decompress(self, frame: torch.Tensor, *, serial: bool = False) -> torch.Tensor:
         """The vector a frame holds, flat float32. Any valid frame decodes, whoever made it.

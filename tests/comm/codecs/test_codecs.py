@@ -9,6 +9,7 @@ from slimgrad.comm.quantizers import QSGDinf
 from slimgrad.core.errors import ConfigError, FrameError
 
 NUMBERS = {
+    "auto": -1,
     "raw": 0,
     "fixed": 1,
     "elias_gamma": 4,
@@ -24,6 +25,7 @@ def test_registry_and_numbers_on_the_wire():
     assert numbers == NUMBERS
     for name in CODECS:
         assert CODECS.get(name).name == name
+        assert CODECS.get(name).nanoseconds >= 0
         found = codec_with_id(numbers[name])
         assert found is not None
         assert found.name == name

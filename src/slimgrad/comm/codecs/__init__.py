@@ -1,5 +1,6 @@
 """Codecs, one a file, filed under their names."""
 
+from slimgrad.comm.codecs.auto import Auto
 from slimgrad.comm.codecs.base import Codec
 from slimgrad.comm.codecs.elias_delta import EliasDelta
 from slimgrad.comm.codecs.elias_gamma import EliasGamma
@@ -11,7 +12,7 @@ from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (EliasDelta, EliasGamma, EliasOmega, Fixed, Huffman, HuffmanPairs, Raw):
+for _codec in (Auto, EliasDelta, EliasGamma, EliasOmega, Fixed, Huffman, HuffmanPairs, Raw):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -27,6 +28,7 @@ def codec_with_id(code_id: int) -> Codec | None:
 
 __all__ = [
     "CODECS",
+    "Auto",
     "Codec",
     "EliasDelta",
     "EliasGamma",

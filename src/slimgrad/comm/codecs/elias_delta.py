@@ -23,6 +23,7 @@ class EliasDelta(Elias):
 
     name: ClassVar[str] = "elias_delta"
     code_id: ClassVar[int] = 5
+    nanoseconds: ClassVar[float] = 5.8
     code: ClassVar[str] = "delta"
 
     @staticmethod

@@ -23,6 +23,7 @@ class EliasGamma(Elias):
 
     name: ClassVar[str] = "elias_gamma"
     code_id: ClassVar[int] = 4
+    nanoseconds: ClassVar[float] = 5.8
     code: ClassVar[str] = "gamma"
 
     @staticmethod

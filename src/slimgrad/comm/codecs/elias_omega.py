@@ -24,6 +24,7 @@ class EliasOmega(Elias):
 
     name: ClassVar[str] = "elias_omega"
     code_id: ClassVar[int] = 6
+    nanoseconds: ClassVar[float] = 5.8
     code: ClassVar[str] = "omega"
 
     @staticmethod

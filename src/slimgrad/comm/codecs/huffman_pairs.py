@@ -28,6 +28,7 @@ class HuffmanPairs(PrefixCodec):
 
     name: ClassVar[str] = "huffman_pairs"
     code_id: ClassVar[int] = 8
+    nanoseconds: ClassVar[float] = 0.8
 
     @staticmethod
     def is_paired(bits: int) -> bool:
