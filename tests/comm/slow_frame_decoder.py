@@ -66,7 +66,7 @@ def check_fields(fields):
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
-    require(fields["code"] in (0, 1), "code")
+    require(fields["code"] in (0, 1, 2), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
     require(1 <= fields["norm"] <= 6, "norm")
@@ -82,6 +82,9 @@ def check_fields(fields):
         require(fields["table"] == 4 * 2 ** (bits - 1), "table")
     else:
         require(fields["table"] == 0, "table")
+    if fields["code"] == 2:
+        check_rans_length(n, bits, fields["payload"])
+        return
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
     require(fields["payload"] == (n if fields["code"] == 0 else fixed), "payload")
 
@@ -119,8 +122,78 @@ def fixed_symbol(payload, component, n, bits):
     return tail >> (e * bits) & ((1 << bits) - 1)
 
 
+def chunk_lengths(n):
+    return [262144] * (n // 262144) + [n % 262144] * (n % 262144 > 0)
+
+
+def check_rans_length(n, bits, length):
+    if n == 0:
+        require(length == 0, "payload")
+        return
+    full, rest = divmod(n, 262144)
+    chunks = full + (rest > 0)
+    least = 2 ** (bits + 1) + 4 * chunks + 4 * (128 * full + min(128, rest))
+    require(least <= length <= least + 2 * n, "payload")
+
+
+def rans_table(payload, start, count):
+    frequencies = struct.unpack_from(f"<{count}H", payload, start)
+    require(sum(frequencies) == 4096, "frequencies")
+    slots = []
+    for symbol, frequency in enumerate(frequencies):
+        slots += [(symbol, frequency, place) for place in range(frequency)]
+    return slots
+
+
+class RansChunk:
+    def __init__(self, data, count):
+        self.states = list(struct.unpack_from(f"<{count}I", data))
+        for state in self.states:
+            require(2**15 <= state < 2**31, "state")
+        self.words = [word for (word,) in struct.iter_unpack("<H", data[4 * count :])]
+        self.used = 0
+
+    def take(self, number, slots):
+        symbol, frequency, place = slots[self.states[number] % 4096]
+        state = frequency * (self.states[number] // 4096) + place
+        if state < 2**15:
+            require(self.used < len(self.words), "words")
+            state = state * 2**16 + self.words[self.used]
+            self.used += 1
+        self.states[number] = state
+        return symbol
+
+    def end(self):
+        require(self.used == len(self.words), "words left")
+        require(set(self.states) <= {2**15}, "end of a state")
+
+
+def rans_chunks(n, payload, start, states_of):
+    lengths = chunk_lengths(n)
+    sizes = struct.unpack_from(f"<{len(lengths)}I", payload, start)
+    place = start + 4 * len(lengths)
+    ends = [4 * states_of(length) + 2 * size for length, size in zip(lengths, sizes, strict=True)]
+    require(place + sum(ends) == len(payload), "sizes")
+    for length, size in zip(lengths, ends, strict=True):
+        yield length, RansChunk(payload[place : place + size], states_of(length))
+        place += size
+
+
+def rans_symbols(n, bits, payload):
+    if n == 0:
+        return []
+    slots = rans_table(payload, 0, 2**bits)
+    symbols = []
+    for length, chunk in rans_chunks(n, payload, 2 ** (bits + 1), lambda m: min(128, m)):
+        symbols += [chunk.take(e % 128, slots) for e in range(length)]
+        chunk.end()
+    return symbols
+
+
 def symbols_of(fields, payload):
     n, bits = fields["n"], fields["bits"]
+    if fields["code"] == 2:
+        return rans_symbols(n, bits, payload)
     if fields["code"] == 0:
         for byte in payload:
             require(byte < 1 << bits, "symbol too wide")

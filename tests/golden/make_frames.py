@@ -35,6 +35,9 @@ CASES = {
     "qsgdinf-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 50}, "fixed", 101, "float64"),
     "qsgdinf-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 1}, "fixed", 9, "float16"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
+    "rans-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "rans", 700, "float32"),
+    "rans-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 32}, "rans", 77, "float32"),
+    "rans-empty": ("qsgd", {"bits": 3}, "rans", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
     "raw-bfloat16": (None, {}, "fixed", 5, "bfloat16"),
@@ -72,6 +75,8 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
     quantized, raw, table = good["nuqsgd-4bit"], good["raw-float32"], good["nuqsgd-table"]
     nan = struct.pack("<f", float("nan"))
     coded = good["nuqsgd-raw-codec"]
+    rans = good["rans-4bit"]
+    rans_at = 64 + 44
     short_table = patched(patched(table, 48, struct.pack("<I", 4)), 64, struct.pack("<f", 1.0))
     short_table = short_table[:68] + short_table[64 + 28 :]
     return {
@@ -118,6 +123,13 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "level above the table": (patched(short_table, 60, b""), 72),
         "bits behind the end": (patched(table, len(table) - 1, b"\xff"), len(table) - 1),
         "byte above bits": (patched(coded, len(coded) - 2, b"\x20"), len(coded) - 2),
+        "rans frequencies": (patched(rans, rans_at, b"\xff\xff"), rans_at),
+        "rans size": (patched(rans, rans_at + 32, b"\xff\x00\x00\x00"), rans_at + 32),
+        "rans state too low": (patched(rans, rans_at + 36, bytes(4)), rans_at + 36),
+        "rans state too high": (patched(rans, rans_at + 39, b"\x80"), rans_at + 36),
+        "rans word": (patched(rans, len(rans) - 1, bytes([rans[-1] ^ 1])), rans_at + 36),
+        "rans least length": (patched(rans, 40, struct.pack("<Q", 32 + 4 + 511)), 40),
+        "rans most length": (patched(rans, 40, struct.pack("<Q", 36 + 512 + 1401)), 40),
         "raw with bits": (patched(raw, 9, b"\x04"), 9),
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
+from slimgrad.kernels.rans import rans_decode, rans_encode
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.symbol_counts import symbol_counts
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
@@ -12,6 +14,9 @@ __all__ = [
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "rans_decode",
+    "rans_encode",
+    "symbol_counts",
     "topone_weight_grad",
     "unpack_symbols",
 ]

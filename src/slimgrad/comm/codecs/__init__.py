@@ -2,11 +2,12 @@
 
 from slimgrad.comm.codecs.base import Codec
 from slimgrad.comm.codecs.fixed import Fixed
+from slimgrad.comm.codecs.rans import Rans
 from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (Fixed, Raw):
+for _codec in (Fixed, Raw, Rans):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -20,4 +21,4 @@ def codec_with_id(code_id: int) -> Codec | None:
     return next((codec() for codec in codecs if codec.code_id == code_id), None)
 
 
-__all__ = ["CODECS", "Codec", "Fixed", "Raw", "codec_with_id"]
+__all__ = ["CODECS", "Codec", "Fixed", "Rans", "Raw", "codec_with_id"]
