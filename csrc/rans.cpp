@@ -180,7 +180,7 @@ void rans_decode(const DecodeArgs& args) {
 #if defined(SLIMGRAD_ISA_avx512)
   if (args.code.bits <= 4) return decode_with(SlotSearch(args.code.frequencies, 1 << args.code.bits));
 #endif
-  decode_with(SlotTable(slots));
+  decode_with(SlotTable<kTotal>(slots));
 }
 
 }  // namespace SLIMGRAD_ISA

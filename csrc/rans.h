@@ -14,7 +14,8 @@ constexpr uint32_t kLeastState = 1u << 15;  // a state is from here to 2^31 - 1
 struct CodeArgs {
   int64_t n;
   int bits;                     // 1 to 8
-  const uint16_t* frequencies;  // 2^bits, adding up to 2^12
+  // 2^bits for every context (one without contexts), adding up to 2^12 in each.
+  const uint16_t* frequencies;
   bool serial;
 };
 
@@ -27,7 +28,7 @@ struct EncodeArgs {
   int64_t* places;  // of every chunk: scratch
 };
 
-constexpr int64_t kMargin = 1024;  // more than is written between two looks at the room left
+constexpr int64_t kMargin = 2048;  // more than is written between two looks at the room left
 
 struct DecodeArgs {
   CodeArgs code;
@@ -40,5 +41,12 @@ struct DecodeArgs {
 // Bytes of chunks at the end of `out`; -1 when the room does not do.
 SLIMGRAD_DECLARE(int64_t rans_encode(const EncodeArgs& args))
 SLIMGRAD_DECLARE(void rans_decode(const DecodeArgs& args))
+// The same with the symbol before as the context.
+SLIMGRAD_DECLARE(int64_t context_encode(const EncodeArgs& args))
+SLIMGRAD_DECLARE(void context_decode(const DecodeArgs& args))
+
+// The context that a symbol is for the next one: its four highest bits.
+constexpr int dropped_bits(int bits) { return bits > 4 ? bits - 4 : 0; }
+constexpr int context_count(int bits) { return 1 << (bits - dropped_bits(bits)); }
 
 }  // namespace slimgrad

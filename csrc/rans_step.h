@@ -35,23 +35,28 @@ struct CodeTable {
   }
 };
 
+// The states after symbols of this frequency, first slot, and a little less than 1 / frequency; words
+// given away go before `to`.
+SLIMGRAD_INLINE Words pushed(Words x, Words frequency, Words start, Floats reciprocal,
+                             uint8_t*& to) {
+  const LaneMask full = not_below(x, frequency << kFullBits);
+  to = prepend(to, full, x);
+  x = down_where(full, x);
+  const Words quotient = truncated(to_floats(x) * reciprocal);
+  const Words rest = x - quotient * frequency, spare = all_words(kTotal) - frequency;
+  const Words next = x + start + quotient * spare;
+  return plus_where(not_below(rest, frequency), next, spare);
+}
+
 // A table in registers, if it is small.
 template <int Size>
 class SymbolCoder {
  public:
   explicit SLIMGRAD_INLINE SymbolCoder(const CodeTable<Size>& table)
       : intervals_(table.intervals), reciprocals_(table.reciprocals) {}
-  // The states after the symbols `index`; words given away go before `to`.
   SLIMGRAD_INLINE Words push(Words x, Words index, uint8_t*& to) const {
     const Words interval = as_words(intervals_[index]);
-    const Words frequency = interval & all_words(0xFFFF);
-    const LaneMask full = not_below(x, frequency << kFullBits);
-    to = prepend(to, full, x);
-    x = down_where(full, x);
-    const Words quotient = truncated(to_floats(x) * reciprocals_[index]);
-    const Words rest = x - quotient * frequency, spare = all_words(kTotal) - frequency;
-    const Words next = x + (interval >> 16) + quotient * spare;
-    return plus_where(not_below(rest, frequency), next, spare);
+    return pushed(x, interval & all_words(0xFFFF), interval >> 16, reciprocals_[index], to);
   }
 
  private:
@@ -90,20 +95,27 @@ struct FoundPair {
   SLIMGRAD_INLINE Words nibbles() const { return first.symbol | (second.symbol << 4); }
 };
 
-// By a table of all slots.
+// By a table of all slots, Size of them with all contexts.
+template <int Size>
 class SlotTable {
  public:
   explicit SLIMGRAD_INLINE SlotTable(const float* slots) : slots_(slots) {}
   SLIMGRAD_INLINE FoundPair find(Words first, Words second) const {
     return {find(first), find(second)};
   }
+  SLIMGRAD_INLINE FoundPair find(Words first, Words second, Words first_context,
+                                 Words second_context) const {
+    const Words low = all_words(kTotal - 1);
+    return {find((first & low) | (first_context << kTotalBits)),
+            find((second & low) | (second_context << kTotalBits))};
+  }
 
  private:
-  SLIMGRAD_INLINE Found find(Words x) const {
-    const Words slot = as_words(slots_[x]), low = all_words(kTotal - 1);
+  SLIMGRAD_INLINE Found find(Words index) const {
+    const Words slot = as_words(slots_[index]), low = all_words(kTotal - 1);
     return {slot >> 24, ((slot >> 12) & low) + all_words(1), slot & low};
   }
-  Lookup<static_cast<int>(kTotal)> slots_;
+  Lookup<Size> slots_;
 };
 
 // Takes the symbols off the states; states that become too small take the next words.

@@ -1,6 +1,7 @@
 #include "symbol_counts.h"
 
 #include "lane_layout.h"
+#include "rans.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -9,7 +10,7 @@ namespace {
 constexpr int kTables = 4;  // equal neighbours do not wait for one another
 
 struct Tables {
-  uint32_t of[kTables][256] = {};
+  int64_t of[kTables][256] = {};
 
   // Bytes of nibbles, in any order.
   void add_bytes(const uint8_t* from, int64_t count) {
@@ -25,48 +26,63 @@ struct Tables {
   }
 };
 
-int64_t block_in_group(int64_t group, int64_t stride) { return group * stride + group * 7 % stride; }
+// Runs block(packed) on one whole block of every group of `stride`, then rest(packed, count) on the
+// symbols behind the last block, if there are any.
+template <typename Block, typename Rest>
+void over_counted(const CountArgs& args, const Block& block, const Rest& rest) {
+  const int64_t size = block_bytes(args.bits), blocks = args.n / kBlock;
+  for (int64_t group = 0; group * args.stride < blocks; ++group) {
+    const int64_t chosen = group * args.stride + group * 7 % args.stride;
+    if (chosen < blocks) block(args.packed + chosen * size);
+  }
+  const int count = static_cast<int>(args.n % kBlock);
+  if (count > 0) rest(args.packed + blocks * size, count);
+}
 
 }  // namespace
 
 void symbol_counts(const CountArgs& args) {
   Tables tables, bytes;
   alignas(64) uint32_t symbols[kBlock];
-  const int64_t size = block_bytes(args.bits), blocks = args.n / kBlock;
-  int64_t counted = 0;
-  for (int value = 0; value < 1 << args.bits; ++value) args.counts[value] = 0;
-  const auto flush = [&] {
-    for (int value = 0; value < 1 << args.bits; ++value) args.counts[value] += tables.of_value(value);
-    if (args.bits == 4) {
-      for (int value = 0; value < 256; ++value) {
-        args.counts[value & 15] += bytes.of_value(value);
-        args.counts[value >> 4] += bytes.of_value(value);
-      }
+  over_counted(
+      args,
+      [&](const uint8_t* block) {
+        if (args.bits == 4) return bytes.add_bytes(block, block_bytes(4));
+        unpack_block(block, args.bits, symbols);
+        tables.add_symbols(symbols, kBlock);
+      },
+      [&](const uint8_t* rest, int count) {
+        unpack_bit_string(rest, count, args.bits, symbols);
+        tables.add_symbols(symbols, count);
+      });
+  for (int value = 0; value < 1 << args.bits; ++value) args.counts[value] = tables.of_value(value);
+  if (args.bits != 4) return;
+  for (int value = 0; value < 256; ++value) {
+    args.counts[value & 15] += bytes.of_value(value);
+    args.counts[value >> 4] += bytes.of_value(value);
+  }
+}
+
+void context_counts(const CountArgs& args) {
+  alignas(64) uint32_t symbols[kBlock];
+  const int drop = dropped_bits(args.bits);
+  __builtin_memset(args.counts, 0, sizeof(int64_t) << args.bits << (args.bits - drop));
+  const auto add = [&](int count) {
+    for (uint32_t e = 0, context = 0; e < static_cast<uint32_t>(count); ++e) {
+      ++args.counts[context << args.bits | symbols[e]];
+      context = symbols[e] >> drop;
     }
-    tables = Tables();
-    bytes = Tables();
   };
-  for (int64_t group = 0; group * args.stride < blocks; ++group) {
-    const int64_t block = block_in_group(group, args.stride);
-    if (block >= blocks) break;
-    if (args.bits == 4) {
-      bytes.add_bytes(args.packed + block * size, size);
-    } else {
-      unpack_block(args.packed + block * size, args.bits, symbols);
-      tables.add_symbols(symbols, kBlock);
-    }
-    counted += kBlock;
-    if (counted > int64_t{1} << 31) {
-      flush();
-      counted = 0;
-    }
-  }
-  const int rest = static_cast<int>(args.n % kBlock);
-  if (rest > 0) {
-    unpack_bit_string(args.packed + blocks * size, rest, args.bits, symbols);
-    tables.add_symbols(symbols, rest);
-  }
-  flush();
+  over_counted(
+      args,
+      [&](const uint8_t* block) {
+        unpack_block(block, args.bits, symbols);
+        add(kBlock);
+      },
+      [&](const uint8_t* rest, int count) {
+        unpack_bit_string(rest, count, args.bits, symbols);
+        add(count);
+      });
 }
 
 }  // namespace SLIMGRAD_ISA

@@ -66,7 +66,7 @@ def check_fields(fields):
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
-    require(fields["code"] in (0, 1, 2), "code")
+    require(fields["code"] in (0, 1, 2, 3), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
     require(1 <= fields["norm"] <= 6, "norm")
@@ -82,8 +82,8 @@ def check_fields(fields):
         require(fields["table"] == 4 * 2 ** (bits - 1), "table")
     else:
         require(fields["table"] == 0, "table")
-    if fields["code"] == 2:
-        check_rans_length(n, bits, fields["payload"])
+    if fields["code"] in (2, 3):
+        check_rans_length(fields["code"], n, bits, fields["payload"])
         return
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
     require(fields["payload"] == (n if fields["code"] == 0 else fixed), "payload")
@@ -126,13 +126,22 @@ def chunk_lengths(n):
     return [262144] * (n // 262144) + [n % 262144] * (n % 262144 > 0)
 
 
-def check_rans_length(n, bits, length):
+def rans_contexts(code, bits):
+    return 1 if code == 2 else 2 ** min(bits, 4)
+
+
+def rans_states(code, length):
+    return min(128, length if code == 2 else (length + 511) // 512)
+
+
+def check_rans_length(code, n, bits, length):
     if n == 0:
         require(length == 0, "payload")
         return
     full, rest = divmod(n, 262144)
     chunks = full + (rest > 0)
-    least = 2 ** (bits + 1) + 4 * chunks + 4 * (128 * full + min(128, rest))
+    states = 128 * full + rans_states(code, rest)
+    least = 2 * rans_contexts(code, bits) * 2**bits + 4 * chunks + 4 * states
     require(least <= length <= least + 2 * n, "payload")
 
 
@@ -168,32 +177,51 @@ class RansChunk:
         require(set(self.states) <= {2**15}, "end of a state")
 
 
-def rans_chunks(n, payload, start, states_of):
+def rans_chunks(code, n, payload, start):
     lengths = chunk_lengths(n)
-    sizes = struct.unpack_from(f"<{len(lengths)}I", payload, start)
+    counts = [rans_states(code, length) for length in lengths]
+    words = struct.unpack_from(f"<{len(lengths)}I", payload, start)
     place = start + 4 * len(lengths)
-    ends = [4 * states_of(length) + 2 * size for length, size in zip(lengths, sizes, strict=True)]
-    require(place + sum(ends) == len(payload), "sizes")
-    for length, size in zip(lengths, ends, strict=True):
-        yield length, RansChunk(payload[place : place + size], states_of(length))
+    sizes = [4 * count + 2 * size for count, size in zip(counts, words, strict=True)]
+    require(place + sum(sizes) == len(payload), "sizes")
+    for length, count, size in zip(lengths, counts, sizes, strict=True):
+        yield length, RansChunk(payload[place : place + size], count)
         place += size
 
 
-def rans_symbols(n, bits, payload):
+def rans_order(length):
+    """Place, block and component of all components in the order of codec 3."""
+    for first in range(0, length, 512 * 128):
+        for e in range(512):
+            for block in range(first, min(first + 512 * 128, length), 512):
+                if block + e < length:
+                    yield block + e, block // 512, e
+
+
+def rans_symbols(code, n, bits, payload):
     if n == 0:
         return []
-    slots = rans_table(payload, 0, 2**bits)
+    contexts = rans_contexts(code, bits)
+    row = 2 * 2**bits
+    tables = [rans_table(payload, row * context, 2**bits) for context in range(contexts)]
     symbols = []
-    for length, chunk in rans_chunks(n, payload, 2 ** (bits + 1), lambda m: min(128, m)):
-        symbols += [chunk.take(e % 128, slots) for e in range(length)]
+    for length, chunk in rans_chunks(code, n, payload, row * contexts):
+        if code == 2:
+            found = [chunk.take(e % 128, tables[0]) for e in range(length)]
+        else:
+            found = [0] * length
+            for place, block, e in rans_order(length):
+                context = found[place - 1] >> max(bits - 4, 0) if e > 0 else 0
+                found[place] = chunk.take(block % 128, tables[context])
         chunk.end()
+        symbols += found
     return symbols
 
 
 def symbols_of(fields, payload):
     n, bits = fields["n"], fields["bits"]
-    if fields["code"] == 2:
-        return rans_symbols(n, bits, payload)
+    if fields["code"] in (2, 3):
+        return rans_symbols(fields["code"], n, bits, payload)
     if fields["code"] == 0:
         for byte in payload:
             require(byte < 1 << bits, "symbol too wide")

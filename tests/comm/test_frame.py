@@ -37,7 +37,7 @@ quantizers = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw", "rans"]))
+@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw", "rans", "context"]))
 def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
     vector = torch.tensor(values, dtype=torch.float32)
     frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)
@@ -58,7 +58,7 @@ def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
 @given(
     st.sampled_from([511, 512, 513, 1024, 1100]),
     quantizers,
-    st.sampled_from(["fixed", "rans"]),
+    st.sampled_from(["fixed", "rans", "context"]),
     st.integers(0, 2**32),
 )
 def test_both_decoders_read_full_blocks_alike(n, quantizer, codec, seed):

@@ -38,6 +38,9 @@ CASES = {
     "rans-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "rans", 700, "float32"),
     "rans-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 32}, "rans", 77, "float32"),
     "rans-empty": ("qsgd", {"bits": 3}, "rans", 0, "float32"),
+    "context-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "context", 1100, "float32"),
+    "context-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 32}, "context", 77, "float32"),
+    "context-empty": ("qsgd", {"bits": 3}, "context", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
     "raw-bfloat16": (None, {}, "fixed", 5, "bfloat16"),
@@ -77,6 +80,8 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
     coded = good["nuqsgd-raw-codec"]
     rans = good["rans-4bit"]
     rans_at = 64 + 44
+    context = good["context-4bit"]
+    context_at = 64 + 4 * 18
     short_table = patched(patched(table, 48, struct.pack("<I", 4)), 64, struct.pack("<f", 1.0))
     short_table = short_table[:68] + short_table[64 + 28 :]
     return {
@@ -130,6 +135,15 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "rans word": (patched(rans, len(rans) - 1, bytes([rans[-1] ^ 1])), rans_at + 36),
         "rans least length": (patched(rans, 40, struct.pack("<Q", 32 + 4 + 511)), 40),
         "rans most length": (patched(rans, 40, struct.pack("<Q", 36 + 512 + 1401)), 40),
+        "context frequencies": (patched(context, context_at + 32, b"\xff\xff"), context_at),
+        "context size": (patched(context, context_at + 512, b"\xff\xff"), context_at + 512),
+        "context state": (patched(context, context_at + 519, b"\x80"), context_at + 516),
+        "context word": (
+            patched(context, len(context) - 1, bytes([context[-1] ^ 1])),
+            context_at + 516,
+        ),
+        "context least length": (patched(context, 40, struct.pack("<Q", 516 + 11)), 40),
+        "context most length": (patched(context, 40, struct.pack("<Q", 516 + 12 + 2201)), 40),
         "raw with bits": (patched(raw, 9, b"\x04"), 9),
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.context import context_decode, context_encode
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rans import rans_decode, rans_encode
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
-from slimgrad.kernels.symbol_counts import symbol_counts
+from slimgrad.kernels.symbol_counts import context_counts, symbol_counts
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "context_counts",
+    "context_decode",
+    "context_encode",
     "dequantize",
     "dequantize_add_",
     "pack_symbols",

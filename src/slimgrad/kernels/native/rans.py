@@ -10,7 +10,7 @@ from slimgrad.core.errors import FrameError
 from slimgrad.kernels.reference.packing import packed_bytes
 from slimgrad.kernels.reference.rans import CHUNK, STATES
 
-_MARGIN = 1024  # vectors are stored whole, and the room is looked at once in 512 symbols
+_MARGIN = 2048  # vectors are stored whole, and the room is looked at once in 512 symbols
 _SLACK = 1.125  # chunks differ a little
 
 
