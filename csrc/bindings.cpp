@@ -10,6 +10,7 @@ namespace slimgrad {
 void register_quantize(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_rans(nb::module_& module);
+void register_crc32(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -21,4 +22,5 @@ NB_MODULE(_native, module) {
   register_quantize(module);
   register_topone(module);
   register_rans(module);
+  register_crc32(module);
 }

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slimgrad.comm import frame as wire
+from slimgrad.comm.codecs import CODECS
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.quantizers import NUQSGD, QSGD, QSGDinf
 from slimgrad.core.errors import ConfigError, FrameError
@@ -37,7 +38,9 @@ quantizers = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw", "rans", "context"]))
+@given(
+    st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw", "rans", "context"])
+)
 def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
     vector = torch.tensor(values, dtype=torch.float32)
     frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)

@@ -78,10 +78,6 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
     quantized, raw, table = good["nuqsgd-4bit"], good["raw-float32"], good["nuqsgd-table"]
     nan = struct.pack("<f", float("nan"))
     coded = good["nuqsgd-raw-codec"]
-    rans = good["rans-4bit"]
-    rans_at = 64 + 44
-    context = good["context-4bit"]
-    context_at = 64 + 4 * 18
     short_table = patched(patched(table, 48, struct.pack("<I", 4)), 64, struct.pack("<f", 1.0))
     short_table = short_table[:68] + short_table[64 + 28 :]
     return {
@@ -128,6 +124,19 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "level above the table": (patched(short_table, 60, b""), 72),
         "bits behind the end": (patched(table, len(table) - 1, b"\xff"), len(table) - 1),
         "byte above bits": (patched(coded, len(coded) - 2, b"\x20"), len(coded) - 2),
+        "raw with bits": (patched(raw, 9, b"\x04"), 9),
+        "raw with key": (patched(raw, 24, b"\x01"), 24),
+        "raw dtype": (patched(raw, 52, b"\x05"), 52),
+        "raw length": (patched(raw, 16, b"\x06"), 40),
+        **bad_entropy_frames(good),
+    }
+
+
+def bad_entropy_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """The same of the entropy codecs."""
+    rans, context = good["rans-4bit"], good["context-4bit"]
+    rans_at, context_at = 64 + 4 * 11, 64 + 4 * 18  # of the payloads
+    return {
         "rans frequencies": (patched(rans, rans_at, b"\xff\xff"), rans_at),
         "rans size": (patched(rans, rans_at + 32, b"\xff\x00\x00\x00"), rans_at + 32),
         "rans state too low": (patched(rans, rans_at + 36, bytes(4)), rans_at + 36),
@@ -144,10 +153,6 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         ),
         "context least length": (patched(context, 40, struct.pack("<Q", 516 + 11)), 40),
         "context most length": (patched(context, 40, struct.pack("<Q", 516 + 12 + 2201)), 40),
-        "raw with bits": (patched(raw, 9, b"\x04"), 9),
-        "raw with key": (patched(raw, 24, b"\x01"), 24),
-        "raw dtype": (patched(raw, 52, b"\x05"), 52),
-        "raw length": (patched(raw, 16, b"\x06"), 40),
     }
 
 

@@ -46,9 +46,7 @@ def test_context_counts_are_those_of_the_reference(bits):
             expected = kernels.context_counts(packed, n, bits, stride=stride)
         for isa in backend.usable_isas():
             with backend.use_backend("native", isa):
-                assert torch.equal(
-                    kernels.context_counts(packed, n, bits, stride=stride), expected
-                )
+                assert torch.equal(kernels.context_counts(packed, n, bits, stride=stride), expected)
 
 
 def test_a_context_is_the_four_highest_bits_of_the_symbol_before_in_the_block():

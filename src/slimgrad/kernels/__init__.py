@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.checksum import crc32
 from slimgrad.kernels.context import context_decode, context_encode
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rans import rans_decode, rans_encode
@@ -13,6 +14,7 @@ __all__ = [
     "context_counts",
     "context_decode",
     "context_encode",
+    "crc32",
     "dequantize",
     "dequantize_add_",
     "pack_symbols",

@@ -8,7 +8,8 @@ from slimgrad.core.errors import ConfigError
 from slimgrad.kernels.backend import native_module
 from slimgrad.kernels.checks import is_integer
 from slimgrad.kernels.entropy_payload import check_packed
-from slimgrad.kernels.reference import context, symbol_counts as reference
+from slimgrad.kernels.reference import context
+from slimgrad.kernels.reference import symbol_counts as reference
 
 
 def symbol_counts(packed: torch.Tensor, n: int, bits: int, *, stride: int = 1) -> torch.Tensor:

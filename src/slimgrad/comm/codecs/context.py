@@ -24,9 +24,9 @@ from slimgrad.kernels.reference.packing import BLOCK
 class Context(Codec):
     """Symbols in little more bits than their entropy given the symbol before.
 
-    Neighbours in the gradient of a convolution are alike, so that this takes about a tenth less than
-    ``rans`` there and nothing less where they are independent. The tables take 2**(bits + 8) bits
-    from 4 bits on.
+    Neighbours in the gradient of a convolution are alike, so that this takes about a tenth less
+    than ``rans`` there, and nothing less where they are independent. The tables take
+    2**(bits + 8) bits from 4 bits on.
 
     Guarantee: as for ``rans``.
 

@@ -22,8 +22,8 @@ from slimgrad.kernels.entropy_payload import payload_bounds
 class Rans(Codec):
     """Symbols in little more bits than their entropy, whatever they are.
 
-    A vector of n symbols takes about n H + 0.013 n bits and a table of 2**(bits + 4), where H is the
-    entropy of its symbols; within 0.02 bit of H from H = 0.3 on for n of a million or more.
+    A vector of n symbols takes about n (H + 0.013) bits and a table of 2**(bits + 4), where H is
+    the entropy of its symbols; within 0.02 bit of H from H = 0.3 on for n of a million or more.
 
     Guarantee: lossless for any symbols. Large vectors of up to 4 bits are counted in part, which
     costs size when the rest is unlike it: 12 bits a symbol at worst.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 
 from slimgrad.kernels.reference.packing import BLOCK, pack_symbols, unpack_symbols
@@ -63,7 +65,7 @@ def context_decode(payload: torch.Tensor, n: int, bits: int, places: list[int]) 
     tables = tables.view(-1, 1 << bits)
     decoded = [
         decode_chunk(payload[start:end], min(CHUNK, n - i * CHUNK), tables, bits, start)
-        for i, (start, end) in enumerate(zip(places, places[1:], strict=False))
+        for i, (start, end) in enumerate(pairwise(places))
     ]
     return pack_symbols(torch.cat(decoded).to(torch.uint8), bits)
 

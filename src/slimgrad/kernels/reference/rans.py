@@ -9,6 +9,8 @@ Symbol e of a chunk belongs to state e mod 128; see docs/wire-format.md.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 
 from slimgrad.core.errors import FrameError
@@ -39,7 +41,7 @@ def rans_decode(payload: torch.Tensor, n: int, bits: int, places: list[int]) -> 
     frequencies = from_little_endian(payload[: 2 << bits], 2)
     decoded = [
         decode_chunk(payload[start:end], min(CHUNK, n - i * CHUNK), frequencies, start)
-        for i, (start, end) in enumerate(zip(places, places[1:], strict=False))
+        for i, (start, end) in enumerate(pairwise(places))
     ]
     symbols = torch.cat([torch.empty(0, dtype=torch.int64), *decoded])
     return pack_symbols(symbols.to(torch.uint8), bits)
@@ -132,7 +134,9 @@ def read_states(octets: torch.Tensor, position: int) -> torch.Tensor:
 
 def little_endian(numbers: torch.Tensor, width: int) -> torch.Tensor:
     """Non-negative integers as ``width`` bytes each, lowest first."""
-    return ((numbers.long()[:, None] >> torch.arange(0, 8 * width, 8)) & 255).to(torch.uint8).view(-1)
+    return (
+        ((numbers.long()[:, None] >> torch.arange(0, 8 * width, 8)) & 255).to(torch.uint8).view(-1)
+    )
 
 
 def from_little_endian(octets: torch.Tensor, width: int) -> torch.Tensor:
