@@ -11,6 +11,8 @@ void register_quantize(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_elias(nb::module_& module);
 void register_huffman(nb::module_& module);
+void register_rans(nb::module_& module);
+void register_crc32(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -23,4 +25,6 @@ NB_MODULE(_native, module) {
   register_topone(module);
   register_elias(module);
   register_huffman(module);
+  register_rans(module);
+  register_crc32(module);
 }

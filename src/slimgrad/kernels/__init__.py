@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.checksum import crc32
+from slimgrad.kernels.context import context_decode, context_encode
 from slimgrad.kernels.elias import ELIAS_SEGMENT, elias_bytes_bound, elias_decode, elias_encode
 from slimgrad.kernels.huffman import (
     HUFFMAN_LIMIT_BITS,
@@ -12,12 +14,18 @@ from slimgrad.kernels.huffman import (
     huffman_head_bytes,
 )
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
+from slimgrad.kernels.rans import rans_decode, rans_encode
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.symbol_counts import context_counts, symbol_counts
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
     "ELIAS_SEGMENT",
     "HUFFMAN_LIMIT_BITS",
+    "context_counts",
+    "context_decode",
+    "context_encode",
+    "crc32",
     "dequantize",
     "dequantize_add_",
     "elias_bytes_bound",
@@ -31,6 +39,9 @@ __all__ = [
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "rans_decode",
+    "rans_encode",
+    "symbol_counts",
     "topone_weight_grad",
     "unpack_symbols",
 ]

@@ -2,17 +2,30 @@
 
 from slimgrad.comm.codecs.auto import Auto
 from slimgrad.comm.codecs.base import Codec
+from slimgrad.comm.codecs.context import Context
 from slimgrad.comm.codecs.elias_delta import EliasDelta
 from slimgrad.comm.codecs.elias_gamma import EliasGamma
 from slimgrad.comm.codecs.elias_omega import EliasOmega
 from slimgrad.comm.codecs.fixed import Fixed
 from slimgrad.comm.codecs.huffman import Huffman
 from slimgrad.comm.codecs.huffman_pairs import HuffmanPairs
+from slimgrad.comm.codecs.rans import Rans
 from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (Auto, EliasDelta, EliasGamma, EliasOmega, Fixed, Huffman, HuffmanPairs, Raw):
+for _codec in (
+    Auto,
+    Context,
+    EliasDelta,
+    EliasGamma,
+    EliasOmega,
+    Fixed,
+    Huffman,
+    HuffmanPairs,
+    Rans,
+    Raw,
+):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -30,12 +43,14 @@ __all__ = [
     "CODECS",
     "Auto",
     "Codec",
+    "Context",
     "EliasDelta",
     "EliasGamma",
     "EliasOmega",
     "Fixed",
     "Huffman",
     "HuffmanPairs",
+    "Rans",
     "Raw",
     "codec_with_id",
 ]
