@@ -38,9 +38,7 @@ quantizers = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw", "rans", "context"])
-)
+@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(list(CODECS)))
 def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
     vector = torch.tensor(values, dtype=torch.float32)
     frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)

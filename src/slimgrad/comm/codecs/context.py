@@ -43,7 +43,8 @@ class Context(Codec):
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """Tables, sizes of chunks, and chunks; on the calling thread."""
         packed, n, bits = quantized.packed, quantized.symbols, quantized.bits
-        counts = kernels.context_counts(packed, n, bits, stride=stride_of(n, bits))
+        stride = stride_of(n, bits, context_count(bits))
+        counts = kernels.context_counts(packed, n, bits, stride=stride)
         tables = frequencies(counts, every_symbol=bits <= MOST_SAMPLED_BITS).flatten()
         return kernels.context_encode(packed, n, bits, tables, serial=True)
 

@@ -8,19 +8,23 @@ import torch
 from slimgrad.kernels.entropy_payload import TOTAL, chunk_sizes, states, table_bytes
 from slimgrad.kernels.reference.rans import CHUNK
 
-SAMPLED_FROM = 1 << 18  # symbols from which a part of the blocks says enough of the others
-STRIDE = 16
+MOST_STRIDE = 16
 MOST_SAMPLED_BITS = 4
+_SAMPLES = 1 << 14  # symbols that tell the frequencies of 16 others to a thousandth of a bit
 _BITS_LOST_IN_A_STATE = 24.0  # of 32, what a state holds beyond what its symbols put there
 
 
-def stride_of(n: int, bits: int) -> int:
+def stride_of(n: int, bits: int, tables: int = 1) -> int:
     """One block of how many is counted: few symbols are told well by a part of the vector.
 
-    >>> stride_of(10**6, 4), stride_of(10**6, 8)
-    (16, 1)
+    >>> stride_of(10**6, 4), stride_of(10**5, 4), stride_of(10**6, 4, 16), stride_of(10**6, 8)
+    (16, 6, 15, 1)
     """
-    return STRIDE if n >= SAMPLED_FROM and bits <= MOST_SAMPLED_BITS else 1
+    if bits > MOST_SAMPLED_BITS:
+        return 1
+    # Most of the symbols are in few of the tables.
+    least = _SAMPLES if tables == 1 else 4 * _SAMPLES
+    return min(MOST_STRIDE, max(1, n // least))
 
 
 def frequencies(counts: torch.Tensor, *, every_symbol: bool) -> torch.Tensor:
