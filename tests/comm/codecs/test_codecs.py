@@ -12,6 +12,8 @@ NUMBERS = {
     "auto": -1,
     "raw": 0,
     "fixed": 1,
+    "rans": 2,
+    "context": 3,
     "elias_gamma": 4,
     "elias_delta": 5,
     "elias_omega": 6,

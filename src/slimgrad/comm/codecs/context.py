@@ -12,6 +12,7 @@ from slimgrad.comm.codecs.frequencies import (
     MOST_SAMPLED_BITS,
     expected_bits,
     frequencies,
+    overhead_bytes,
     stride_of,
 )
 from slimgrad.comm.quantizers.base import Quantized
@@ -39,11 +40,13 @@ class Context(Codec):
 
     name: ClassVar[str] = "context"
     code_id: ClassVar[int] = 3
+    nanoseconds: ClassVar[float] = 1.6
 
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """Tables, sizes of chunks, and chunks; on the calling thread."""
         packed, n, bits = quantized.packed, quantized.symbols, quantized.bits
-        counts = kernels.context_counts(packed, n, bits, stride=stride_of(n, bits))
+        stride = stride_of(n, bits, context_count(bits))
+        counts = kernels.context_counts(packed, n, bits, stride=stride)
         tables = frequencies(counts, every_symbol=bits <= MOST_SAMPLED_BITS).flatten()
         return kernels.context_encode(packed, n, bits, tables, serial=True)
 
@@ -61,8 +64,14 @@ class Context(Codec):
 
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
         """As for ``rans`` if neighbours are independent, which is the most it can be."""
+        return self.expected_bits_of_pairs(torch.outer(probabilities, probabilities).T, bits)
+
+    def expected_bits_of_pairs(self, probabilities: torch.Tensor, bits: int) -> float:
+        """The entropy of a symbol given the one before, if all neighbours are like these."""
         count = context_count(bits)
-        first = torch.zeros(count, dtype=torch.float64)
-        for symbol, probability in enumerate(probabilities.tolist()):
-            first[symbol * count >> bits] += probability
-        return expected_bits(first[:, None] * probabilities, count, bits, run=BLOCK)
+        pairs = probabilities.reshape(1 << bits, count, (1 << bits) // count).sum(2)
+        return expected_bits(pairs.T.contiguous(), bits)
+
+    def overhead_bytes(self, n: int, bits: int) -> int:
+        """Tables and sizes, and what the states hold beyond their symbols."""
+        return overhead_bytes(n, context_count(bits), bits, run=BLOCK)

@@ -6,21 +6,24 @@ import numpy as np
 import torch
 
 from slimgrad.kernels.entropy_payload import TOTAL, chunk_sizes, states, table_bytes
-from slimgrad.kernels.reference.rans import CHUNK
 
-SAMPLED_FROM = 1 << 18  # symbols from which a part of the blocks says enough of the others
-STRIDE = 16
+MOST_STRIDE = 16
 MOST_SAMPLED_BITS = 4
-_BITS_LOST_IN_A_STATE = 24.0  # of 32, what a state holds beyond what its symbols put there
+_SAMPLES = 1 << 14  # symbols that tell the frequencies of 16 others to a thousandth of a bit
+_BYTES_LOST_IN_A_STATE = 3  # of 4, what a state holds beyond what its symbols put there
 
 
-def stride_of(n: int, bits: int) -> int:
+def stride_of(n: int, bits: int, tables: int = 1) -> int:
     """One block of how many is counted: few symbols are told well by a part of the vector.
 
-    >>> stride_of(10**6, 4), stride_of(10**6, 8)
-    (16, 1)
+    >>> stride_of(10**6, 4), stride_of(10**5, 4), stride_of(10**6, 4, 16), stride_of(10**6, 8)
+    (16, 6, 15, 1)
     """
-    return STRIDE if n >= SAMPLED_FROM and bits <= MOST_SAMPLED_BITS else 1
+    if bits > MOST_SAMPLED_BITS:
+        return 1
+    # Most of the symbols are in few of the tables.
+    least = _SAMPLES if tables == 1 else 4 * _SAMPLES
+    return min(MOST_STRIDE, max(1, n // least))
 
 
 def frequencies(counts: torch.Tensor, *, every_symbol: bool) -> torch.Tensor:
@@ -53,19 +56,29 @@ def frequencies(counts: torch.Tensor, *, every_symbol: bool) -> torch.Tensor:
     return torch.from_numpy(found)
 
 
-def expected_bits(probabilities: torch.Tensor, tables: int, bits: int, run: int) -> float:
-    """Expected bits a symbol of a whole chunk, with the table and all else that a payload holds.
+def expected_bits(probabilities: torch.Tensor, bits: int) -> float:
+    """Expected bits a symbol: the entropy, and what rounding the frequencies adds.
 
     Args:
         probabilities: of symbols in each of the tables times that of the table, (tables, symbols).
-        tables: number of tables.
         bits: width of a symbol.
-        run: symbols that a state codes one after another.
     """
     counts = (probabilities.double() * 2**40).round().long()
     table = frequencies(counts, every_symbol=bits <= MOST_SAMPLED_BITS).double()
     cost = torch.where(counts > 0, torch.log2(TOTAL / table.clamp(min=0.5)), 0.0)
-    symbols = float((probabilities.double() * cost).sum())
-    (chunk,) = chunk_sizes(CHUNK)
-    overhead = 8 * (table_bytes(tables, bits) + 4) + _BITS_LOST_IN_A_STATE * states(chunk, run)
-    return symbols + overhead / chunk
+    return float((probabilities.double() * cost).sum())
+
+
+def overhead_bytes(n: int, tables: int, bits: int, run: int) -> int:
+    """Bytes of the tables, of the sizes, and of what the states hold beyond their symbols.
+
+    Args:
+        n: symbols.
+        tables: number of tables.
+        bits: width of a symbol.
+        run: symbols that a state codes one after another.
+    """
+    if n == 0:
+        return 0
+    lost = sum(states(chunk, run) for chunk in chunk_sizes(n)) * _BYTES_LOST_IN_A_STATE
+    return table_bytes(tables, bits) + 4 * len(chunk_sizes(n)) + lost

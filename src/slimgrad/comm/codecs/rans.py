@@ -12,6 +12,7 @@ from slimgrad.comm.codecs.frequencies import (
     MOST_SAMPLED_BITS,
     expected_bits,
     frequencies,
+    overhead_bytes,
     stride_of,
 )
 from slimgrad.comm.quantizers.base import Quantized
@@ -38,6 +39,7 @@ class Rans(Codec):
 
     name: ClassVar[str] = "rans"
     code_id: ClassVar[int] = 2
+    nanoseconds: ClassVar[float] = 0.9
 
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """Table, sizes of chunks, and chunks; on the calling thread."""
@@ -59,5 +61,9 @@ class Rans(Codec):
         return payload_bounds(n, 1, bits, run=1)
 
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
-        """The entropy, what rounding the frequencies adds, and what a chunk holds besides."""
-        return expected_bits(probabilities[None], 1, bits, run=1)
+        """The entropy, and what rounding the frequencies adds."""
+        return expected_bits(probabilities[None], bits)
+
+    def overhead_bytes(self, n: int, bits: int) -> int:
+        """Table and sizes, and what the states hold beyond their symbols."""
+        return overhead_bytes(n, 1, bits, run=1)
