@@ -14,9 +14,8 @@ template <typename T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void quantize_vector(const Vector<const float>& vector, const Vector<const float>& levels,
-                     int64_t bucket_size, int bits, int grid, int norm, double step_rms,
-                     uint64_t key, bool serial, const Vector<float>& scales,
-                     const Vector<uint8_t>& packed) {
+                     int64_t bucket_size, int bits, int grid, int norm, uint64_t key, bool serial,
+                     const Vector<float>& scales, const Vector<uint8_t>& packed) {
   QuantizeArgs args{};
   args.vector = vector.data();
   args.n = static_cast<int64_t>(vector.size());
@@ -26,7 +25,6 @@ void quantize_vector(const Vector<const float>& vector, const Vector<const float
   args.bits = bits;
   args.grid = static_cast<Grid>(grid);
   args.norm = static_cast<Norm>(norm);
-  args.step_rms = step_rms;
   args.key = key;
   args.serial = serial;
   args.scales = scales.data();
@@ -59,8 +57,8 @@ void register_quantize(nb::module_& module) {
   // No conversions: a converted output would be written and thrown away.
   module.def("quantize", &quantize_vector, nb::arg("vector").noconvert(),
              nb::arg("levels").noconvert(), nb::arg("bucket_size"), nb::arg("bits"),
-             nb::arg("grid"), nb::arg("norm"), nb::arg("step_rms"), nb::arg("key"),
-             nb::arg("serial"), nb::arg("scales").noconvert(), nb::arg("packed").noconvert());
+             nb::arg("grid"), nb::arg("norm"), nb::arg("key"), nb::arg("serial"),
+             nb::arg("scales").noconvert(), nb::arg("packed").noconvert());
   module.def("dequantize", &dequantize_vector, nb::arg("packed").noconvert(),
              nb::arg("scales").noconvert(), nb::arg("values").noconvert(), nb::arg("bucket_size"),
              nb::arg("bits"), nb::arg("add"), nb::arg("alpha"), nb::arg("serial"),

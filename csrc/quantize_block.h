@@ -7,10 +7,6 @@ namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-SLIMGRAD_INLINE RandomWords random_words(uint64_t key, int64_t first) {
-  return RandomWords(chunk_keys(key, first / kChunk), first % kChunk);
-}
-
 // Symbols of a whole block, one a dword; a magnitude of zero has no sign.
 template <typename GridType>
 SLIMGRAD_INLINE void round_block(const float* x, const GridType& grid,
@@ -46,7 +42,7 @@ __attribute__((noinline)) void quantize_any_block(const QuantizeArgs& args, cons
     x = padded;
   }
   const SpreadFraction fraction(args, first, GridType::prepared);
-  round_block(x, grid, fraction, random_words(args.key, first), args.bits, symbols);
+  round_block(x, grid, fraction, RandomWords(args.key, first), args.bits, symbols);
   if (count == kBlock)
     pack_block(symbols, args.bits, out);
   else

@@ -17,15 +17,20 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 @pytest.mark.parametrize(
     "name",
     [
-        "quantize",
-        "dequantize",
-        "topone",
-        "rans",
         "context",
-        "symbol_counts",
         "crc32",
+        "dequantize",
         "dispatch",
+        "dither",
+        "elias",
+        "huffman",
+        "huffman_decode",
+        "packing",
         "parallel",
+        "quantize",
+        "rans",
+        "symbol_counts",
+        "topone",
     ],
 )
 def test_sources_compile_without_x86_instructions(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slimgrad.kernels.checksum import crc32
 from slimgrad.kernels.context import context_decode, context_encode
+from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.elias import ELIAS_SEGMENT, elias_bytes_bound, elias_decode, elias_encode
 from slimgrad.kernels.huffman import (
     HUFFMAN_LIMIT_BITS,
@@ -28,6 +29,7 @@ __all__ = [
     "crc32",
     "dequantize",
     "dequantize_add_",
+    "dither",
     "elias_bytes_bound",
     "elias_decode",
     "elias_encode",
@@ -43,5 +45,7 @@ __all__ = [
     "rans_encode",
     "symbol_counts",
     "topone_weight_grad",
+    "undither",
+    "undither_add_",
     "unpack_symbols",
 ]

@@ -5,6 +5,7 @@ from slimgrad.theory.density import (
     expected_variance,
     truncated_normal_mixture,
 )
+from slimgrad.theory.dither import dither_variance_bound
 from slimgrad.theory.entropy import entropy_bits, fixed_width_bits
 from slimgrad.theory.huffman import huffman_bits, huffman_lengths
 from slimgrad.theory.integer_codes import delta_bits, gamma_bits, omega_bits
@@ -18,6 +19,7 @@ __all__ = [
     "MagnitudeDensity",
     "WorstCase",
     "delta_bits",
+    "dither_variance_bound",
     "entropy_bits",
     "expected_optimal_ratio",
     "expected_variance",

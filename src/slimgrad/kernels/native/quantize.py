@@ -35,7 +35,6 @@ def quantize(
         bits,
         _GRIDS[grid],
         _NORMS[norm],
-        0.0,
         key,
         serial,
         scales,
