@@ -15,10 +15,13 @@ import slow_frame_decoder
 import torch
 
 from slimgrad.comm.compressor import Compressor
+from slimgrad.comm.lowrank import PowerSGD
 from slimgrad.comm.quantizers import NUQSGD, QSGDinf
+from slimgrad.comm.sparsifiers import RandomK, TopK
 from slimgrad.core.errors import FrameError
 
 FRAMES = 3000
+LIMIT = 10_000  # components that a few bytes may stand for
 MEMORY_BYTES = 256 << 20
 
 
@@ -45,13 +48,16 @@ def originals():
     ]
     frames = [Compressor(q).compress(vector, key="w", step=0) for q in quantizers]
     frames.append(Compressor(QSGDinf(bits=3), "raw").compress(vector, key="w", step=0))
+    matrix = torch.linspace(-2, 2, 60).view(6, 10)
+    methods = [(TopK(0.2), None), (RandomK(0.2), NUQSGD(bits=3)), (PowerSGD(1), None)]
+    frames += [Compressor(m, "fixed", v).compress(matrix, key="w", step=0) for m, v in methods]
     return [bytes(frame.numpy()) for frame in frames]
 
 
 def reading(decode, data):
     """What ``decode`` reads, None when it refuses; any other error fails the test."""
     try:
-        return decode(data)
+        return decode(data, limit=LIMIT)
     except (FrameError, slow_frame_decoder.RejectedError):
         return None
 
@@ -79,6 +85,10 @@ def damaged(frame, rng):
             return bytes(data)
     if rng.random() < 0.8:
         # With a right checksum every other check has to stand on its own.
+        inner = data.find(b"SGRD", 64)
+        if inner > 0 and len(data) >= inner + 64:
+            crc = zlib.crc32(bytes(data[inner : inner + 60] + data[inner + 64 :]))
+            data[inner + 60 : inner + 64] = crc.to_bytes(4, "little")
         crc = zlib.crc32(bytes(data[:60] + data[64:]))
         data[60:64] = crc.to_bytes(4, "little")
     return bytes(data)

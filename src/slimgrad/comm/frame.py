@@ -257,7 +257,9 @@ def _flags_inside(frame: torch.Tensor) -> int:
 
 
 def _bytes_of(values: torch.Tensor) -> np.ndarray:
-    return values.detach().view(torch.uint8).numpy()
+    # An empty tensor may have strides that torch does not view as bytes.
+    values = values.detach() if values.numel() else torch.empty(0)
+    return values.view(torch.uint8).numpy()
 
 
 def _assemble(header: Header, *sections: np.ndarray) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slimgrad.comm.places import BITMAP, GAPS, LIST, MAX_PARAMETER, STREAM
+from slimgrad.comm.places import GAPS, MAX_PARAMETER, STREAM
 from slimgrad.core.errors import FrameError
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def check_sparse(header: Header) -> None:
     """FrameError unless the fields of a sparse frame are plausible by themselves."""
     _check_zero(header, "sparse", ("grid", "norm", "bucket_size", "table_bytes"))
     _check_zero(header, "sparse", ("dtype", "transform"))
-    if header.code_id not in (LIST, GAPS, BITMAP, STREAM):
-        raise FrameError(f"places cannot be coded by {header.code_id}, only by 0 to 3", 7)
+    if header.code_id not in (GAPS, STREAM):
+        raise FrameError(f"places cannot be coded by {header.code_id}, only by 1 or 2", 7)
     if header.code_id != GAPS:
         _check_zero(header, "sparse", ("bits",))
     elif header.bits > MAX_PARAMETER:
@@ -40,9 +40,8 @@ def check_sparse(header: Header) -> None:
         _check_zero(header, "sparse", ("key",))
     if header.n > MAX_SPARSE_COMPONENTS:
         raise FrameError(f"{header.n} components of a sparse frame are more than 2**32 - 1", 16)
-    expected = {BITMAP: -(-header.n // 8), STREAM: 0}.get(header.code_id, header.scales_bytes)
-    if header.scales_bytes != expected:
-        raise FrameError(f"the places take {expected} bytes, not {header.scales_bytes}", 32)
+    if header.code_id == STREAM and header.scales_bytes:
+        raise FrameError(f"places of a stream take no bytes, not {header.scales_bytes}", 32)
     _check_inner_bytes(header.payload_bytes, 40)
 
 
