@@ -35,7 +35,7 @@ def test_one_rank_does_nothing_and_says_so_once(wrapped, recwarn):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"feedback": "error"}, "feedback='error' is not available; use feedback=None"),
+        ({"feedback": "error"}, "feedback must be ErrorFeedback.* got 'error'"),
         ({"codec": "fixd"}, "unknown codec 'fixd': did you mean 'fixed'"),
         ({"exchange": "all_gathr"}, "unknown exchange 'all_gathr': did you mean 'all_gather'"),
         ({"exchange": "all_reduce"}, "'all_reduce' adds exact values and cannot carry NUQSGD"),

@@ -42,8 +42,8 @@ CASES = {
     "raw-bfloat16": (None, {}, "fixed", 5, "bfloat16"),
     "raw-float64": (None, {}, "fixed", 5, "float64"),
 }
-# Frames that hold frames; a vector of n components is sent in rows of 10. Low-rank frames of matrices
-# whose factors linear algebra computes exactly: every row is a multiple of one.
+# Frames that hold frames; n components are sent in rows of 10. Low-rank frames are of matrices
+# whose factors are computed exactly everywhere: every row is a multiple of one.
 NESTED_CASES = {
     "sparse-one": (TopK(keep=0.0001), None, 400, "float32"),
     "sparse-gaps": (TopK(keep=0.1), None, 410, "bfloat16"),

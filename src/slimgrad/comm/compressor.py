@@ -109,6 +109,10 @@ class Compressor:
         changed.starts = self.starts
         return changed
 
+    def with_own_state(self) -> Compressor:
+        """The same, without what a low-rank method begins with."""
+        return Compressor(self.method, self.codec, self.values)
+
     def error_bound(self, n: int) -> float:
         """Bound on E||Q(v) - v||^2 / ||v||^2 over all v of n components; inf if none is known.
 
