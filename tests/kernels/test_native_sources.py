@@ -15,7 +15,7 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
 @pytest.mark.parametrize(
-    "name", ["quantize", "dequantize", "topone", "topk", "dispatch", "parallel"]
+    "name", ["quantize", "dequantize", "topone", "topk", "thin", "dispatch", "parallel"]
 )
 def test_sources_compile_without_x86_instructions(name):
     assert COMPILER is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.thin import thin_product
 from slimgrad.kernels.topk import topk_places
 from slimgrad.kernels.topone import topone_weight_grad
 
@@ -13,6 +14,7 @@ __all__ = [
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "thin_product",
     "topk_places",
     "topone_weight_grad",
     "unpack_symbols",

@@ -96,17 +96,17 @@ def test_powersgd_has_no_more_columns_than_the_matrix_and_takes_other_starts():
     assert torch.equal(zeros.left, factors.left)
 
 
-@pytest.mark.parametrize("columns", [1, 3])
-def test_orthonormal_columns_are_so_whatever_they_were(columns):
-    for given in (
-        torch.zeros(5, columns),
-        torch.ones(5, columns),
-        matrix_of(5, columns),
-        torch.zeros(columns, columns),
-    ):
-        result = orthonormal(given)
-        assert torch.allclose(result.T @ result, torch.eye(columns), atol=1e-6)
-        assert torch.allclose(result @ (result.T @ given), given, atol=1e-5)
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+def test_orthonormal_columns_keep_the_span_and_dependent_ones_become_zero(size):
+    free = matrix_of(50, 3)
+    dependent = torch.cat([free, free @ matrix_of(3, 2, seed=1), torch.zeros(50, 1)], 1) * size
+    result = orthonormal(dependent)
+    gram = torch.diag(torch.tensor([1.0, 1, 1, 0, 0, 0]))
+    assert torch.allclose(result.T @ result, gram, atol=1e-6)
+    assert torch.allclose(result @ (result.T @ dependent) / size, dependent / size, atol=1e-4)
+    nearly = torch.stack([torch.ones(50), torch.ones(50) + 1e-3 * free[:, 0]], 1)
+    result = orthonormal(nearly)
+    assert torch.allclose(result.T @ result, torch.eye(2), atol=1e-6)
 
 
 def test_spectral_atomo_has_the_mean_and_variance_promised():

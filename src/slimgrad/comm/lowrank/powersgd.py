@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
 import torch
 
+from slimgrad import kernels
 from slimgrad.comm.lowrank.base import Factors, LowRank, not_a_number, scaled_down
 from slimgrad.core.rng import normal
+
+# Products in float32 leave errors of this order in a column that depends on others.
+_DEPENDENT = 1e-5
 
 
 @final
@@ -23,7 +29,8 @@ class PowerSGD(LowRank):
 
     Guarantee: biased; P P^T M is a projection, so that ||C(M) - M|| <= ||M||, and at best
     sum over i > rank of sigma_i^2. To be used with feedback. A zero matrix gives zero, a rank
-    above the smaller dimension is cut to it, and nothing is divided by a norm that may be zero.
+    above the smaller dimension is cut to it, and nothing is divided by a norm that may be zero:
+    a column of P that depends on others is zero, and starts anew in the next step.
 
     Args:
         rank: columns of P and Q, >= 1.
@@ -55,8 +62,9 @@ class PowerSGD(LowRank):
         unit, largest = scaled_down(matrix)
         if largest != largest:
             return not_a_number(matrix, rank)
-        left = orthonormal(unit @ _filled(start, matrix.shape[1], rank, key))
-        right = unit.T @ left
+        begin = _filled(start, matrix.shape[1], rank, key)
+        left = orthonormal(kernels.thin_product(unit, begin))
+        right = kernels.thin_product(unit, left, transposed=True)
         return Factors(left, right * largest, right)
 
     def contraction_bound(self, n: int) -> float:
@@ -65,16 +73,31 @@ class PowerSGD(LowRank):
 
 
 def orthonormal(columns: torch.Tensor) -> torch.Tensor:
-    """Orthonormal columns whose span contains that of ``columns`` (m, r), r <= m.
+    """Orthonormal columns with the span of ``columns`` (m, r); zero where one depends on others.
 
-    By Householder reflections in float64, which need no column to be different from zero.
+    Gram and Schmidt's method in float64, twice, which is enough (Giraud, Langou, Rozloznik, 2005).
+    A column of which rounding errors alone would be left becomes zero.
 
-    >>> orthonormal(torch.zeros(3, 2)).abs()
-    tensor([[1., 0.],
-            [0., 1.],
-            [0., 0.]])
+    >>> orthonormal(torch.tensor([[3.0, 6.0, 0.0], [4.0, 8.0, 1.0]]))
+    tensor([[ 0.6000,  0.0000, -0.8000],
+            [ 0.8000,  0.0000,  0.6000]])
     """
-    return torch.linalg.qr(columns.double()).Q.float()
+    done = columns.double().numpy().T.copy()
+    for index, column in enumerate(done):
+        before = _norm(column)
+        for _ in range(2):
+            for other in done[:index]:
+                column -= np.einsum("i,i->", other, column) * other
+        after = _norm(column)
+        if after <= _DEPENDENT * before:
+            column[:] = 0
+        else:
+            column /= after
+    return torch.from_numpy(done.T.astype(np.float32, order="C"))
+
+
+def _norm(vector: np.ndarray) -> float:
+    return math.sqrt(np.einsum("i,i->", vector, vector))
 
 
 def _filled(start: torch.Tensor | None, columns: int, rank: int, key: int) -> torch.Tensor:
