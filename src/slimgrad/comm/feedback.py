@@ -29,12 +29,16 @@ class Feedback(ABC):
     warm_up: int = 0
 
     @abstractmethod
-    def before(self, gradient: np.ndarray, memory: Memory, world_size: int) -> Memory:
-        """The memory with ``gradient`` taken in; its last part is what is to be compressed."""
+    def before(self, gradient: np.ndarray, memory: Memory, world_size: int, out: Memory) -> None:
+        """Write the memory with ``gradient`` taken in to ``out``.
+
+        Its last part is what is to be compressed. Arrays are given because making new ones would
+        take longer than the arithmetic.
+        """
 
     @abstractmethod
-    def after(self, memory: Memory, sent: np.ndarray) -> Memory:
-        """The memory once ``sent``, the decoded frame, has left this rank."""
+    def after(self, memory: Memory, left: np.ndarray) -> None:
+        """Change all but the last part of ``memory``, of which ``left`` was not sent."""
 
     def share_at(self, step: int, keep: float) -> float:
         """The share a sparsifier that keeps ``keep`` is to keep at ``step``."""
@@ -75,13 +79,15 @@ class ErrorFeedback(Feedback):
         if not 0 < self.decay <= 1:
             raise ConfigError(f"decay must be above 0 and at most 1, got {self.decay!r}")
 
-    def before(self, gradient: np.ndarray, memory: Memory, world_size: int) -> Memory:
+    def before(self, gradient: np.ndarray, memory: Memory, world_size: int, out: Memory) -> None:
         """The gradient plus the error that is left."""
-        return {"error": gradient + np.float32(self.decay) * memory["error"]}
+        error = memory["error"]
+        if self.decay != 1:
+            error = np.multiply(error, np.float32(self.decay), out=out["error"])
+        np.add(gradient, error, out=out["error"])
 
-    def after(self, memory: Memory, sent: np.ndarray) -> Memory:
-        """The new error."""
-        return {"error": memory["error"] - sent}
+    def after(self, memory: Memory, left: np.ndarray) -> None:
+        """Nothing: the error is all there is."""
 
 
 @final
@@ -129,20 +135,21 @@ class DGC(Feedback):
         if not whole or self.warm_up < 0:
             raise ConfigError(f"warm_up must be a number of steps >= 0, got {self.warm_up!r}")
 
-    def before(self, gradient: np.ndarray, memory: Memory, world_size: int) -> Memory:
+    def before(self, gradient: np.ndarray, memory: Memory, world_size: int, out: Memory) -> None:
         """Momentum and velocity with the clipped gradient."""
         if self.clip is not None:
             norm = math.sqrt(float(np.square(gradient, dtype=np.float64).sum()))
             most = self.clip / math.sqrt(world_size)
             if norm > most:
                 gradient = gradient * np.float32(most / norm)
-        momentum = np.float32(self.momentum) * memory["momentum"] + gradient
-        return {"momentum": momentum, "velocity": memory["velocity"] + momentum}
+        momentum, velocity = out["momentum"], out["velocity"]
+        np.multiply(memory["momentum"], np.float32(self.momentum), out=momentum)
+        np.add(momentum, gradient, out=momentum)
+        np.add(memory["velocity"], momentum, out=velocity)
 
-    def after(self, memory: Memory, sent: np.ndarray) -> Memory:
-        """What has been sent leaves the velocity, and its places the momentum."""
-        momentum = np.where(sent == 0, memory["momentum"], np.float32(0))
-        return {"momentum": momentum, "velocity": memory["velocity"] - sent}
+    def after(self, memory: Memory, left: np.ndarray) -> None:
+        """No momentum where something has been sent."""
+        memory["momentum"][left != memory["velocity"]] = 0
 
     def share_at(self, step: int, keep: float) -> float:
         """From 1/4 to ``keep``, geometrically over the warm-up."""

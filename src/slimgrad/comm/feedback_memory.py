@@ -10,11 +10,12 @@ import torch
 
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.feedback import Feedback
-from slimgrad.comm.serial import copy_
+from slimgrad.comm.serial import all_finite, copy_
 from slimgrad.comm.sparsifiers.base import Sparsifier
 from slimgrad.core.errors import CheckpointError
 
 _MERGED = -1
+_LEFT = "left"
 
 
 @final
@@ -34,6 +35,7 @@ class FeedbackMemory:
         self.feedback = feedback
         self._rank, self._world_size = rank, world_size
         self._vectors: dict[str, dict[str, np.ndarray]] = {}
+        self._arrays: dict[str, np.ndarray] = {}
 
     def compress(
         self,
@@ -47,25 +49,36 @@ class FeedbackMemory:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The frame of ``gradient`` of parameter ``key``, and the vector that it compresses.
 
+        The vector holds until the next call.
+
         Stays on the calling thread, except for what ``compressor`` says of its method.
         """
-        vector = torch.empty(gradient.numel(), dtype=torch.float32)
-        copy_(vector, gradient.reshape(-1))
+        vector = gradient.detach().reshape(-1)
+        if vector.dtype != torch.float32:
+            vector = copy_(torch.empty(vector.numel(), dtype=torch.float32), vector)
         compressor = self._at_step(compressor, step)
-        memory: dict[str, np.ndarray] | None = None
-        if np.isfinite(vector.numpy()).all():
+        remembered = self._memory_of(key, vector.numel())
+        memory = self._work(vector.numel())
+        finite = all_finite(vector)
+        if finite:
             with np.errstate(over="ignore"):
-                memory = self.feedback.before(
-                    vector.numpy(), self._memory_of(key, vector.numel()), self._world_size
-                )
+                self.feedback.before(vector.numpy(), remembered, self._world_size, memory)
             vector = torch.from_numpy(memory[self.feedback.parts[-1]])
         frame = compressor.compress(
             vector.view(gradient.shape), key=key, step=step, rank=rank, seed=seed, serial=True
         )
-        if memory is not None:
-            sent = compressor.decompress(frame, limit=vector.numel(), serial=True).numpy()
-            if np.isfinite(vector.numpy()).all() and np.isfinite(sent).all():
-                self._vectors[key] = self.feedback.after(memory, sent)
+        if finite:
+            # What is not finite before is not finite after what was sent has left, either.
+            left = memory[_LEFT]
+            np.copyto(left, vector.numpy())
+            target = torch.from_numpy(left)
+            compressor.decompress_add_(frame, target, alpha=-1.0, serial=True)
+            if all_finite(target):
+                self.feedback.after(memory, left)
+                memory[self.feedback.parts[-1]] = left
+                for part in self.feedback.parts:
+                    np.copyto(remembered[part], memory[part])
+                self._vectors[key] = remembered
         return frame, vector
 
     def state_dict(self) -> dict[str, Any]:
@@ -115,6 +128,13 @@ class FeedbackMemory:
         keep = getattr(method, "keep")  # noqa: B009  (not every sparsifier has it)
         share = self.feedback.share_at(step, keep)
         return compressor if share == keep else compressor.with_strength(share)
+
+    def _work(self, n: int) -> dict[str, np.ndarray]:
+        """Arrays of n components that serve every parameter in turn."""
+        for part in (*self.feedback.parts, _LEFT):
+            if part not in self._arrays or len(self._arrays[part]) < n:
+                self._arrays[part] = np.empty(n, dtype=np.float32)
+        return {part: array[:n] for part, array in self._arrays.items()}
 
     def _memory_of(self, name: str, n: int) -> dict[str, np.ndarray]:
         memory = self._vectors.get(name)

@@ -41,7 +41,8 @@ def scatter_add_(frame: Frame, kept: torch.Tensor, out: torch.Tensor, alpha: flo
     places = places_of(frame)
     total = out.numpy()
     term = kept.numpy().astype(total.dtype, copy=False)
-    total[places] += term if alpha == 1.0 else term * total.dtype.type(alpha)
+    with np.errstate(all="ignore"):
+        total[places] += term if alpha == 1.0 else term * total.dtype.type(alpha)
     return out
 
 

@@ -47,16 +47,15 @@ class AllGather(Exchange):
         if not bucket.spans:
             return
         parts = _parts(bucket, compressor)
+        frames: list[torch.Tensor] = []
+        for part in parts:
+            with channel.meter.codec():
+                frame = part.encode(bucket.feedback, step=step, seed=seed, rank=channel.rank)
+            frames.append(frame)
+            if channel.meter.measures_error and not part.exact:
+                channel.meter.count_error(*_squared_error(part, frame))
         with channel.meter.codec():
-            frames = [
-                part.encode(bucket.feedback, step=step, seed=seed, rank=channel.rank)
-                for part in parts
-            ]
             message = frames[0] if len(frames) == 1 else torch.cat(frames)
-        if channel.meter.measures_error:
-            for part, frame in zip(parts, frames, strict=True):
-                if not part.exact:
-                    channel.meter.count_error(*_squared_error(part, frame))
         limit = _LIMIT_BYTES_PER_FRAME * len(parts)
         limit += _LIMIT_BYTES_PER_COMPONENT * bucket.values.numel()
         with channel.meter.wire():
@@ -101,7 +100,7 @@ class _Part:
     def encode(
         self, feedback: FeedbackMemory | None, *, step: int, seed: int, rank: int
     ) -> torch.Tensor:
-        """The frame; ``compressed`` is then the vector that it stands for."""
+        """The frame; until the next part's, ``compressed`` is the vector that it stands for."""
         self.compressed = self.gathered()
         if self.exact:
             return wire.encode_raw(self.compressed)
