@@ -46,6 +46,15 @@ def test_a_matrix_of_the_rank_that_is_sent_is_exact(method, shape, size):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("size", [3.4e38, 1e-45, 1e20, 1e-20])
+def test_the_ends_of_the_range_are_safe(method, size):
+    matrix = torch.zeros(8, 5)
+    matrix[2, 3] = -size
+    factors = method.factor(matrix, key=1, start=None)
+    assert torch.allclose(approximated(factors).float(), matrix, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.parametrize("shape", [(1, 5), (6, 4), (40, 2)])
 def test_a_zero_matrix_gives_zero_and_does_no_harm(method, shape):
     zero = torch.zeros(shape)

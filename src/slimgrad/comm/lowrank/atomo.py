@@ -57,8 +57,8 @@ class SpectralAtomo(LowRank):
 
     def factor(self, matrix: torch.Tensor, key: int, start: torch.Tensor | None) -> Factors:
         """The triples drawn by the stream ``key``; there is no start."""
-        unit, largest = scaled_down(matrix)
-        if largest != largest:
+        unit, scale = scaled_down(matrix)
+        if math.isnan(scale):
             return not_a_number(matrix, 1)
         left, sigma, right = torch.linalg.svd(unit, full_matrices=False)
         magnitude = sigma.double().numpy()
@@ -67,7 +67,7 @@ class SpectralAtomo(LowRank):
         probability = inclusion_probabilities(magnitude, float(self.rank))
         uniform = (uniform_words(key, len(magnitude)) >> np.uint64(11)) * 2.0**-53
         kept = np.flatnonzero(uniform < probability)
-        weights = torch.from_numpy(magnitude[kept] / probability[kept] * largest).float()
+        weights = torch.from_numpy(magnitude[kept] / probability[kept] * scale).float()
         return Factors(left[:, kept] * weights, right.T[:, kept].contiguous())
 
     def variance_bound(self, n: int) -> float:

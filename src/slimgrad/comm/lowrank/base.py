@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,6 +10,9 @@ from typing import ClassVar
 import torch
 
 from slimgrad.core.errors import ConfigError
+
+# A sum of 2**31 products with numbers below 2**48 is finite in float32.
+_SAFE_EXPONENT = 48
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,21 @@ def not_a_number(matrix: torch.Tensor, rank: int) -> Factors:
 
 
 def scaled_down(matrix: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """The matrix divided by its largest magnitude, and that; the whole range of float32 is safe.
+    """The matrix divided by a power of two, and that; sums of products with it do not overflow.
 
-    The magnitude is NaN if a component is not finite.
+    1 unless components are very large or very small; NaN if one of them is not finite.
 
-    >>> scaled_down(torch.tensor([[0.0, -4.0], [2.0, 1.0]]))
-    (tensor([[ 0.0000, -1.0000],
-            [ 0.5000,  0.2500]]), 4.0)
+    >>> scaled_down(torch.tensor([[0.0, -4.0], [2.0, 1.0]]))[1]
+    1.0
+    >>> scaled_down(torch.tensor([[3e38, -1e38]]))
+    (tensor([[ 1.7632, -0.5877]]), 1.7014118346046923e+38)
     """
-    largest = float(matrix.abs().max()) if matrix.numel() else 0.0
-    if not largest < float("inf"):
-        return matrix, float("nan")
+    content = matrix.numpy()
+    largest = max(float(content.max(initial=0.0)), -float(content.min(initial=0.0)))
+    if not largest < math.inf:
+        return matrix, math.nan
+    exponent = math.frexp(largest)[1] - 1  # so that 2**exponent is a float32 too
+    if largest == 0 or abs(exponent) < _SAFE_EXPONENT:
+        return matrix, 1.0
     # In float64, because the inverse of a denormal is infinite in float32.
-    return (matrix.double() / largest).float() if largest else matrix, largest
+    return (matrix.double() * 2.0**-exponent).float(), 2.0**exponent

@@ -59,13 +59,13 @@ class PowerSGD(LowRank):
     def factor(self, matrix: torch.Tensor, key: int, start: torch.Tensor | None) -> Factors:
         """One power iteration on ``matrix``, from ``start`` or a random matrix."""
         rank = min(self.rank, *matrix.shape)
-        unit, largest = scaled_down(matrix)
-        if largest != largest:
+        unit, scale = scaled_down(matrix)
+        if math.isnan(scale):
             return not_a_number(matrix, rank)
         begin = _filled(start, matrix.shape[1], rank, key)
         left = orthonormal(kernels.thin_product(unit, begin))
         right = kernels.thin_product(unit, left, transposed=True)
-        return Factors(left, right * largest, right)
+        return Factors(left, right * scale, right)
 
     def contraction_bound(self, n: int) -> float:
         """1: nothing more is known of a matrix whose singular vectors are new."""

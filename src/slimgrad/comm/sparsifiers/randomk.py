@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 import torch
 
+from slimgrad.comm.serial import all_finite
 from slimgrad.comm.sparsifiers.base import Kept, Sparsifier, check_keep, kept_count
 from slimgrad.core.rng import uniform_words
 
@@ -68,7 +69,7 @@ class RandomK(Sparsifier):
         values = content[places]
         if self.scaled:
             values = values * stretch_lengths(n, k).astype(np.float32)
-        if not np.isfinite(content).all():
+        if not all_finite(vector):
             values = np.full(k, np.nan, dtype=np.float32)
         return Kept(n, torch.from_numpy(places), torch.from_numpy(values), key)
 
