@@ -119,6 +119,8 @@ def test_states_with_and_without_feedback_do_not_mix(wrapped):
     state = remembering.state_dict()
     assert state["feedback"] == {"rank": 0, "world_size": 1}
     remembering.load_state_dict(state)
+    with pytest.raises(CheckpointError, match='"starts" must hold matrices by parameter name'):
+        remembering.load_state_dict({**state, "starts": {"weight": torch.ones(3)}})
     with pytest.raises(CheckpointError, match="taken with feedback"):
         plain.load_state_dict(state)
     with pytest.raises(CheckpointError, match="taken without feedback"):

@@ -4,7 +4,15 @@ import io
 
 import pytest
 import torch
-from rank_world import assert_same_on_all_ranks, descend, gathered, loss_of, network, wrap
+from rank_world import (
+    assert_same_on_all_ranks,
+    descend,
+    gathered,
+    loss_of,
+    network,
+    train_and_close,
+    wrap,
+)
 
 import slimgrad
 from slimgrad.comm.compressor import Compressor
@@ -152,18 +160,13 @@ def a_run_with_memories_resumes_bit_for_bit(rank, world_size):
                 handle.load_state_dict(state)
             return model, handle
 
-        def train(model, handle, steps):
-            for step in steps:
-                loss_of(model, step, rank).backward()
-                descend(model)
-            handle.close()
-            return model.module.state_dict(), handle.state_dict()
-
-        whole, _ = train(*start(0.01), range(6))
+        whole, _ = train_and_close(*start(0.01), range(6), rank)
         file = io.BytesIO()
-        torch.save(train(*start(0.01), range(3)), file)
+        torch.save(train_and_close(*start(0.01), range(3), rank), file)
         file.seek(0)
-        resumed, _ = train(*start(25, *torch.load(file, weights_only=True)), range(3, 6))
+        resumed, _ = train_and_close(
+            *start(25, *torch.load(file, weights_only=True)), range(3, 6), rank
+        )
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 

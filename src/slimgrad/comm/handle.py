@@ -115,11 +115,16 @@ class CompressionHandle:
                 + ("with" if "feedback" in state else "without")
                 + " feedback; resume with the same feedback"
             )
+        starts = state.get("starts", {})
+        if not all(
+            isinstance(start, torch.Tensor) and start.dim() == 2 for start in starts.values()
+        ):
+            raise CheckpointError('"starts" must hold matrices by parameter name')
         if self._memory is not None:
             self._memory.load_state_dict(state["feedback"])
         for each in self._compressors():
             each.starts.clear()
-            each.starts.update({n: start.clone() for n, start in state.get("starts", {}).items()})
+            each.starts.update({n: start.clone() for n, start in starts.items()})
         self.step, self.seed = state["step"], state["seed"]
 
     def _compressors(self) -> list[Compressor]:

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from slimgrad.comm.codecs import Codec, codec_with_id
-from slimgrad.comm.nested_header import check_low_rank, check_sparse
+from slimgrad.comm.nested_header import check_low_rank, check_sparse, check_zero
 from slimgrad.comm.quantizers.base import Transform, symbol_count
 from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
 from slimgrad.core.errors import FrameError
@@ -163,20 +163,8 @@ def read_header(data: bytes, available: int) -> tuple[Header, int]:
 
 
 def _check_raw(header: Header) -> None:
-    must_be_zero = {
-        "code_id": 7,
-        "grid": 8,
-        "bits": 9,
-        "norm": 10,
-        "bucket_size": 12,
-        "key": 24,
-        "scales_bytes": 32,
-        "table_bytes": 48,
-        "transform": 53,
-    }
-    for field, position in must_be_zero.items():
-        if getattr(header, field):
-            raise FrameError(f"{field} of a raw frame must be 0", position)
+    check_zero(header, "raw", ("code_id", "grid", "bits", "norm", "bucket_size", "key"))
+    check_zero(header, "raw", ("scales_bytes", "table_bytes", "transform"))
     if header.dtype not in DTYPE_BYTES:
         raise FrameError(f"dtype {header.dtype} is not one of {sorted(DTYPE_BYTES)}", 52)
     expected = header.n * DTYPE_BYTES[header.dtype]

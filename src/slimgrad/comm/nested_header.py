@@ -20,24 +20,32 @@ _POSITIONS = {
     "norm": 10,
     "bucket_size": 12,
     "key": 24,
+    "scales_bytes": 32,
     "table_bytes": 48,
     "dtype": 52,
     "transform": 53,
 }
 
 
+def check_zero(header: Header, kind: str, fields: tuple[str, ...]) -> None:
+    """FrameError unless ``fields``, which a frame of this kind does not use, are 0."""
+    for field in fields:
+        if getattr(header, field):
+            raise FrameError(f"{field} of a {kind} frame must be 0", _POSITIONS[field])
+
+
 def check_sparse(header: Header) -> None:
     """FrameError unless the fields of a sparse frame are plausible by themselves."""
-    _check_zero(header, "sparse", ("grid", "norm", "bucket_size", "table_bytes"))
-    _check_zero(header, "sparse", ("dtype", "transform"))
+    check_zero(header, "sparse", ("grid", "norm", "bucket_size", "table_bytes"))
+    check_zero(header, "sparse", ("dtype", "transform"))
     if header.code_id not in (GAPS, STREAM):
         raise FrameError(f"places cannot be coded by {header.code_id}, only by 1 or 2", 7)
     if header.code_id != GAPS:
-        _check_zero(header, "sparse", ("bits",))
+        check_zero(header, "sparse", ("bits",))
     elif header.bits > MAX_PARAMETER:
         raise FrameError(f"{header.bits} low bits of a gap are more than {MAX_PARAMETER}", 9)
     if header.code_id != STREAM:
-        _check_zero(header, "sparse", ("key",))
+        check_zero(header, "sparse", ("key",))
     if header.n > MAX_SPARSE_COMPONENTS:
         raise FrameError(f"{header.n} components of a sparse frame are more than 2**32 - 1", 16)
     if header.code_id == STREAM and header.scales_bytes:
@@ -48,7 +56,7 @@ def check_sparse(header: Header) -> None:
 def check_low_rank(header: Header) -> None:
     """FrameError unless the fields of a low-rank frame are plausible by themselves."""
     unused = ("code_id", "grid", "bits", "norm", "key", "table_bytes", "dtype", "transform")
-    _check_zero(header, "low-rank", unused)
+    check_zero(header, "low-rank", unused)
     if not 1 <= header.bucket_size <= MAX_COLUMNS:
         raise FrameError(f"{header.bucket_size} columns are not from 1 to {MAX_COLUMNS}", 12)
     if header.n % header.bucket_size:
@@ -71,12 +79,6 @@ def check_factors(header: Header, left: int, right: int) -> None:
         raise FrameError(
             f"{left} and {right} numbers are no factors of a {rows} x {columns} matrix", 16
         )
-
-
-def _check_zero(header: Header, kind: str, fields: tuple[str, ...]) -> None:
-    for field in fields:
-        if getattr(header, field):
-            raise FrameError(f"{field} of a {kind} frame must be 0", _POSITIONS[field])
 
 
 def _check_inner_bytes(inner_bytes: int, position: int) -> None:
