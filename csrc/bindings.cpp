@@ -15,6 +15,8 @@ void register_elias(nb::module_& module);
 void register_huffman(nb::module_& module);
 void register_rans(nb::module_& module);
 void register_crc32(nb::module_& module);
+void register_thin(nb::module_& module);
+void register_topk(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -31,4 +33,6 @@ NB_MODULE(_native, module) {
   register_huffman(module);
   register_rans(module);
   register_crc32(module);
+  register_thin(module);
+  register_topk(module);
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import collections
 import faulthandler
+import itertools
 import random
 import resource
 import sys
@@ -19,13 +20,16 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from slimgrad.comm.codecs import CODECS
 from slimgrad.comm.compressor import Compressor
+from slimgrad.comm.lowrank import LOW_RANK
 from slimgrad.comm.quantizers import NUQSGD, QUANTIZERS, QSGDinf
+from slimgrad.comm.sparsifiers import SPARSIFIERS
 from slimgrad.core.errors import FrameError
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "comm"))
@@ -34,6 +38,7 @@ import slow_frame_decoder  # pyright: ignore[reportMissingImports]
 MEMORY_BYTES = 256 << 20
 SECONDS_A_FRAME = 10
 HEADER_BYTES = 64
+LIMIT = 10_000  # components that a few bytes may stand for
 FIELDS = (12, 16, 24, 32, 40, 48)  # where numbers of 4 and 8 bytes begin
 
 
@@ -50,7 +55,7 @@ class Outcome:
 
 
 def originals() -> dict[str, bytes]:
-    """A valid frame of every quantizer, every codec at several widths, and every exact dtype."""
+    """A valid frame of every method, every codec at several widths, and every exact dtype."""
     vector = torch.linspace(-2, 2, 50)
     long = torch.randn(1100, generator=torch.Generator().manual_seed(1))
     compressors = {name: Compressor(QUANTIZERS.get(name)()) for name in QUANTIZERS}
@@ -66,6 +71,13 @@ def originals() -> dict[str, bytes]:
     for name in CODECS:
         frames[f"{name} long"] = Compressor(NUQSGD(), name).compress(long, key="w", step=0)
         frames[f"{name} empty"] = Compressor(NUQSGD(), name).compress(long[:0], key="w", step=0)
+    matrix = vector.view(5, 10)
+    for registry, strength in ((SPARSIFIERS, 0.2), (LOW_RANK, 1)):
+        for name, values in itertools.product(registry, (None, NUQSGD(bits=3))):
+            method = registry.get(name)(strength)  # pyright: ignore[reportCallIssue]
+            compressor = Compressor(method, "fixed", values)
+            label = f"{registry.kind} {name} of {values.name if values else 'float32'}"
+            frames[label] = compressor.compress(matrix, key="w", step=0)
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
         frames[str(dtype)] = Compressor(None).compress(vector.to(dtype), key="w", step=0)
     return {name: bytes(frame.numpy()) for name, frame in frames.items()}
@@ -140,7 +152,7 @@ def check(data: bytes, decode: Callable[[torch.Tensor], torch.Tensor]) -> bool:
     finally:
         faulthandler.cancel_dump_traceback_later()
     try:
-        expected = slow_frame_decoder.decode(data)
+        expected = slow_frame_decoder.decode(data, limit=LIMIT)
     except slow_frame_decoder.RejectedError as rejection:
         if values is not None:
             raise Misread(f"decoded although {rejection}: {data.hex()}") from rejection
@@ -159,7 +171,7 @@ def fuzz(frames: int, seed: int) -> Outcome:
     rng = random.Random(seed)
     valid = originals()
     names = sorted(valid)
-    decode = Compressor(None).decompress
+    decode = partial(Compressor(None).decompress, limit=LIMIT)
     outcome = Outcome()
     for index in range(frames):
         name = names[index % len(names)]
@@ -179,7 +191,7 @@ def main() -> int:
         print(f"fuzz: {error}", file=sys.stderr)
         return 1
     for name in sorted(outcome.refused):
-        print(f"{name:24} {outcome.refused[name]:6} refused {outcome.decoded[name]:6} decoded")
+        print(f"{name:40} {outcome.refused[name]:6} refused {outcome.decoded[name]:6} decoded")
     print(f"{outcome.refused.total()} refused, {outcome.decoded.total()} decoded as they should be")
     return 0
 

@@ -6,6 +6,8 @@ It shares no line with the package, so that both must have understood the docume
 import struct
 from itertools import zip_longest
 
+import slow_nested_frames as nested_frames
+
 PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
 PREFIX = (7, 8)
 ELIAS = {4: "gamma", 5: "delta", 6: "omega"}
@@ -47,11 +49,14 @@ def read_fields(data):
     require(fields["reserved"] == bytes(6), "reserved")
     require(fields["flags"] in (0, 1), "flags")
     require(fields["n"] <= 2**40, "n")
-    require(fields["method"] in (0, 1), "method")
+    require(fields["method"] in (0, 1, 2, 3), "method")
     return fields
 
 
 def check_fields(fields):
+    if fields["method"] in (2, 3):
+        nested_frames.check_fields(fields, require)
+        return
     if fields["method"] == 0:
         for name in (
             "code",
@@ -415,15 +420,29 @@ def undithered(scale, k, u):
     return to_float32(max(-most, min(most, scale * (k - u))))
 
 
-def decode(data):
-    """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError."""
+def decode(data, limit=2**25, inside=False):
+    """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError.
+
+    ``limit`` is the most components taken of a frame whose bytes do not pay for them.
+    """
     fields = read_fields(data)
+    require(not inside or fields["method"] in (0, 1), "method inside")
     check_fields(fields)
     scales_at = 64 + fields["table"]
     payload_at = scales_at + fields["scales"]
     require(len(data) == payload_at + fields["payload"], "length")
     require(crc32(data[:60] + data[64:]) == fields["checksum"], "checksum")
     payload = data[payload_at:]
+    if fields["method"] in (2, 3):
+        require(fields["n"] <= limit, "limit")
+        section = data[scales_at:payload_at]
+        parts = [section, payload] if fields["method"] == 3 else [payload]
+        inner = [decode(part, inside=True) for part in parts]
+        inner = [[nested_frames.rounded(v, to_float32) for v in values] for values in inner]
+        require(fields["flags"] == max(part[11] for part in parts), "flag")
+        if fields["method"] == 3:
+            return nested_frames.product(fields, *inner, require, to_float32)
+        return nested_frames.scattered(fields, section, *inner, require)
     if fields["method"] == 0:
         return raw_values(fields, payload)
     levels = levels_of(fields, data[64:scales_at])

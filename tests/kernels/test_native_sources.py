@@ -30,6 +30,8 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
         "quantize",
         "rans",
         "symbol_counts",
+        "thin",
+        "topk",
         "topone",
     ],
 )

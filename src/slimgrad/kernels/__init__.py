@@ -18,6 +18,8 @@ from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rans import rans_decode, rans_encode
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.symbol_counts import context_counts, symbol_counts
+from slimgrad.kernels.thin import thin_product
+from slimgrad.kernels.topk import topk_places
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "rans_decode",
     "rans_encode",
     "symbol_counts",
+    "thin_product",
+    "topk_places",
     "topone_weight_grad",
     "undither",
     "undither_add_",
