@@ -171,11 +171,14 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
-        **bad_elias_frames(good),
-        **bad_huffman_frames(good),
-        **bad_entropy_frames(good),
+        **bad_payloads(good),
         **bad_nested_frames(good),
     }
+
+
+def bad_payloads(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames of coded symbols that must be refused."""
+    return bad_elias_frames(good) | bad_huffman_frames(good) | bad_entropy_frames(good)
 
 
 def bad_elias_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
