@@ -15,6 +15,12 @@ void register_packing(nb::module_& module);
 void register_rotation(nb::module_& module);
 void register_summing(nb::module_& module);
 void register_topone(nb::module_& module);
+void register_elias(nb::module_& module);
+void register_huffman(nb::module_& module);
+void register_rans(nb::module_& module);
+void register_crc32(nb::module_& module);
+void register_thin(nb::module_& module);
+void register_topk(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -31,4 +37,10 @@ NB_MODULE(_native, module) {
   register_rotation(module);
   register_summing(module);
   register_topone(module);
+  register_elias(module);
+  register_huffman(module);
+  register_rans(module);
+  register_crc32(module);
+  register_thin(module);
+  register_topk(module);
 }

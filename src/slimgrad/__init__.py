@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     from slimgrad.approx import tune as tune
     from slimgrad.comm.compressor import Compressor as Compressor
     from slimgrad.comm.ddp import compress as compress
+    from slimgrad.comm.feedback import DGC as DGC
+    from slimgrad.comm.feedback import ErrorFeedback as ErrorFeedback
+    from slimgrad.comm.lowrank import PowerSGD as PowerSGD
+    from slimgrad.comm.policy import Policy as Policy
     from slimgrad.comm.quantizers import EDEN as EDEN
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
     from slimgrad.comm.quantizers import QSGD as QSGD
     from slimgrad.comm.quantizers import Dithered as Dithered
     from slimgrad.comm.quantizers import QSGDinf as QSGDinf
+    from slimgrad.comm.sparsifiers import RandomK as RandomK
+    from slimgrad.comm.sparsifiers import TopK as TopK
 
 __version__ = "0.1.0"
 
@@ -53,27 +59,39 @@ _HOMES = {
     "Compressor": "slimgrad.comm.compressor",
     "compress": "slimgrad.comm.ddp",
     "EDEN": "slimgrad.comm.quantizers",
+    "DGC": "slimgrad.comm.feedback",
+    "ErrorFeedback": "slimgrad.comm.feedback",
+    "PowerSGD": "slimgrad.comm.lowrank",
+    "Policy": "slimgrad.comm.policy",
     "NUQSGD": "slimgrad.comm.quantizers",
     "QSGD": "slimgrad.comm.quantizers",
     "Dithered": "slimgrad.comm.quantizers",
     "QSGDinf": "slimgrad.comm.quantizers",
+    "RandomK": "slimgrad.comm.sparsifiers",
+    "TopK": "slimgrad.comm.sparsifiers",
 }
 _SUBMODULES = ("approx", "comm", "core", "diagnose", "kernels", "theory")
 
 __all__ = [
+    "DGC",
     "EDEN",
     "NUQSGD",
     "QSGD",
     "Alternate",
     "Compressor",
     "Dithered",
+    "ErrorFeedback",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",
+    "Policy",
+    "PowerSGD",
     "QSGDinf",
     "Random",
+    "RandomK",
     "RowSampling",
     "Skip",
+    "TopK",
     "TopOne",
     "Zero",
     "__version__",

@@ -5,8 +5,13 @@ It shares no line with the package, so that both must have understood the docume
 
 import math
 import struct
+from itertools import zip_longest
+
+import slow_nested_frames as nested_frames
 
 PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
+PREFIX = (7, 8)
+ELIAS = {4: "gamma", 5: "delta", 6: "omega"}
 VALUE_FORMATS = {1: ("<f", 4), 2: ("<e", 2), 3: (None, 2), 4: ("<d", 8)}
 
 
@@ -48,11 +53,14 @@ def read_fields(data):
     require(fields["reserved"] == bytes(6), "reserved")
     require(fields["flags"] in (0, 1), "flags")
     require(fields["n"] <= 2**40, "n")
-    require(fields["method"] in (0, 1), "method")
+    require(fields["method"] in (0, 1, 2, 3), "method")
     return fields
 
 
 def check_fields(fields):
+    if fields["method"] in (2, 3):
+        nested_frames.check_fields(fields, require)
+        return
     if fields["method"] == 0:
         for name in (
             "code",
@@ -70,7 +78,7 @@ def check_fields(fields):
         require(fields["payload"] == fields["n"] * VALUE_FORMATS[fields["dtype"]][1], "payload")
         return
     n, bits = fields["n"], fields["bits"]
-    require(fields["code"] in (0, 1), "code")
+    require(fields["code"] in (0, 1, 2, 3, *ELIAS, *PREFIX), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
     require(1 <= fields["norm"] <= 6, "norm")
@@ -89,8 +97,22 @@ def check_fields(fields):
         require(fields["table"] == 4 * 2 ** (bits - 1), "table")
     else:
         require(fields["table"] == 0, "table")
+    if fields["code"] in (2, 3):
+        check_rans_length(fields["code"], n, bits, fields["payload"])
+        return
+    least, most = payload_bounds(fields["code"], n, bits)
+    require(least <= fields["payload"] <= most, "payload")
+
+
+def payload_bounds(code, n, bits):
+    if code == 0:
+        return n, n
+    if code in ELIAS:
+        return elias_bounds(ELIAS[code], n, bits)
+    if code in PREFIX:
+        return prefix_bounds(code, n, bits)
     fixed = n // 512 * 64 * bits + (n % 512 * bits + 7) // 8
-    require(fields["payload"] == (n if fields["code"] == 0 else fixed), "payload")
+    return fixed, fixed
 
 
 def levels_of(fields, table):
@@ -126,17 +148,249 @@ def fixed_symbol(payload, component, n, bits):
     return tail >> (e * bits) & ((1 << bits) - 1)
 
 
+def chunk_lengths(n):
+    return [262144] * (n // 262144) + [n % 262144] * (n % 262144 > 0)
+
+
+def rans_contexts(code, bits):
+    return 1 if code == 2 else 2 ** min(bits, 4)
+
+
+def rans_states(code, length):
+    return min(128, length if code == 2 else (length + 511) // 512)
+
+
+def check_rans_length(code, n, bits, length):
+    if n == 0:
+        require(length == 0, "payload")
+        return
+    full, rest = divmod(n, 262144)
+    chunks = full + (rest > 0)
+    states = 128 * full + rans_states(code, rest)
+    least = 2 * rans_contexts(code, bits) * 2**bits + 4 * chunks + 4 * states
+    require(least <= length <= least + 2 * n, "payload")
+
+
+def rans_table(payload, start, count):
+    frequencies = struct.unpack_from(f"<{count}H", payload, start)
+    require(sum(frequencies) == 4096, "frequencies")
+    slots = []
+    for symbol, frequency in enumerate(frequencies):
+        slots += [(symbol, frequency, place) for place in range(frequency)]
+    return slots
+
+
+class RansChunk:
+    def __init__(self, data, count):
+        self.states = list(struct.unpack_from(f"<{count}I", data))
+        for state in self.states:
+            require(2**15 <= state < 2**31, "state")
+        self.words = [word for (word,) in struct.iter_unpack("<H", data[4 * count :])]
+        self.used = 0
+
+    def take(self, number, slots):
+        symbol, frequency, place = slots[self.states[number] % 4096]
+        state = frequency * (self.states[number] // 4096) + place
+        if state < 2**15:
+            require(self.used < len(self.words), "words")
+            state = state * 2**16 + self.words[self.used]
+            self.used += 1
+        self.states[number] = state
+        return symbol
+
+    def end(self):
+        require(self.used == len(self.words), "words left")
+        require(set(self.states) <= {2**15}, "end of a state")
+
+
+def rans_chunks(code, n, payload, start):
+    lengths = chunk_lengths(n)
+    counts = [rans_states(code, length) for length in lengths]
+    words = struct.unpack_from(f"<{len(lengths)}I", payload, start)
+    place = start + 4 * len(lengths)
+    sizes = [4 * count + 2 * size for count, size in zip(counts, words, strict=True)]
+    require(place + sum(sizes) == len(payload), "sizes")
+    for length, count, size in zip(lengths, counts, sizes, strict=True):
+        yield length, RansChunk(payload[place : place + size], count)
+        place += size
+
+
+def rans_order(length):
+    """Place, block and component of all components in the order of codec 3."""
+    for first in range(0, length, 512 * 128):
+        for e in range(512):
+            for block in range(first, min(first + 512 * 128, length), 512):
+                if block + e < length:
+                    yield block + e, block // 512, e
+
+
+def rans_symbols(code, n, bits, payload):
+    if n == 0:
+        return []
+    contexts = rans_contexts(code, bits)
+    row = 2 * 2**bits
+    tables = [rans_table(payload, row * context, 2**bits) for context in range(contexts)]
+    symbols = []
+    for length, chunk in rans_chunks(code, n, payload, row * contexts):
+        if code == 2:
+            found = [chunk.take(e % 128, tables[0]) for e in range(length)]
+        else:
+            found = [0] * length
+            for place, block, e in rans_order(length):
+                context = found[place - 1] >> max(bits - 4, 0) if e > 0 else 0
+                found[place] = chunk.take(block % 128, tables[context])
+        chunk.end()
+        symbols += found
+    return symbols
+
+
 def symbols_of(fields, payload):
     n, bits = fields["n"], fields["bits"]
     if fields["transform"] == 2:
         n = (n + 511) // 512 * 512
+    if fields["code"] in (2, 3):
+        return rans_symbols(fields["code"], n, bits, payload)
     if fields["code"] == 0:
         for byte in payload:
             require(byte < 1 << bits, "symbol too wide")
         return list(payload)
+    if fields["code"] in ELIAS:
+        return elias_symbols(ELIAS[fields["code"]], payload, n, bits)
+    if fields["code"] in PREFIX:
+        return prefix_symbols(fields["code"], payload, n, bits)
     tail = int.from_bytes(payload[n // 512 * 64 * bits :], "little")
     require(tail < 1 << (n % 512 * bits), "bits behind the last component")
     return [fixed_symbol(payload, e, n, bits) for e in range(n)]
+
+
+class BitString:
+    def __init__(self, data):
+        self.digits = "".join(f"{octet:08b}" for octet in data)
+        self.at = 0
+
+    def take(self, count):
+        require(self.at + count <= len(self.digits), "string ends")
+        taken = self.digits[self.at : self.at + count]
+        self.at += count
+        return taken
+
+    def end(self):
+        rest = self.digits[self.at :]
+        require(len(rest) < 8 and "1" not in rest, "behind the string")
+
+
+def elias_length(code, k):
+    width = len(f"{k:b}")
+    if code == "gamma":
+        return 2 * width - 1
+    if code == "delta":
+        return elias_length("gamma", width) + width - 1
+    return 1 if k == 1 else elias_length("omega", width - 1) + width
+
+
+def elias_number(code, string):
+    if code == "omega":
+        k = 1
+        while string.take(1) == "1":
+            require(k + 1 <= 17, "digits")
+            k = int("1" + string.take(k), 2)
+        return k
+    width = 1
+    while string.take(1) == "0":
+        width += 1
+        require(width <= 17, "digits")
+    k = int("1" + string.take(width - 1), 2)
+    if code == "gamma":
+        return k
+    require(k <= 17, "digits")
+    return int("1" + string.take(k - 1), 2)
+
+
+def elias_bounds(code, n, bits):
+    full, rest = divmod(n, 65536)
+    least = full * elias_length(code, 65537) + (elias_length(code, rest + 1) if rest else 0)
+    most = n * (2 + elias_length(code, 2 ** (bits - 1))) + full + (rest > 0)
+    return (least + 7) // 8, (most + 7) // 8
+
+
+def elias_symbols(code, payload, n, bits):
+    string, symbols, top = BitString(payload), [], 2 ** (bits - 1)
+    while len(symbols) < n:
+        segment = [0] * min(65536, n - len(symbols))
+        place = elias_number(code, string)
+        while place != len(segment) + 1:
+            require(place <= len(segment), "gap")
+            sign = int(string.take(1))
+            j = elias_number(code, string)
+            require(j <= top and (j < top or sign == 1), "level")
+            segment[place - 1] = sign * top + j % top
+            place += elias_number(code, string)
+        symbols += segment
+    string.end()
+    return symbols
+
+
+def prefix_streams(code, n, bits):
+    """Symbols in a unit, and the numbers of units of the streams, chunk by chunk."""
+    group = 2 if code == 8 and bits <= 4 else 1
+    streams = []
+    for first in range(0, n, 65536):
+        units = (min(65536, n - first) + group - 1) // group
+        streams += [len(range(s, units, 8)) for s in range(8)]
+    return group, streams
+
+
+def prefix_bounds(code, n, bits):
+    group, streams = prefix_streams(code, n, bits)
+    head = 2 ** (bits * group) // 2 + 2 * len(streams) if n else 0
+    return tuple(head + sum((word * k + 7) // 8 for k in streams) for word in (1, 12))
+
+
+def prefix_words(lengths):
+    used = [length for length in lengths if length]
+    require(max(used, default=0) <= 12, "length")
+    require(used == [1] or sum(2 ** (12 - length) for length in used) == 2**12, "code")
+    words, number = {}, 0
+    for length in range(1, 13):
+        for unit, own in enumerate(lengths):
+            if own == length:
+                words[f"{number:0{length}b}"] = unit
+                number += 1
+        number *= 2
+    return words
+
+
+def prefix_symbols(code, payload, n, bits):
+    if n == 0:
+        return []
+    group, streams = prefix_streams(code, n, bits)
+    table = 2 ** (bits * group) // 2
+    words = prefix_words([half for octet in payload[:table] for half in (octet % 16, octet // 16)])
+    sizes = [
+        size for (size,) in struct.iter_unpack("<H", payload[table : table + 2 * len(streams)])
+    ]
+    at = table + 2 * len(streams)
+    require(at + sum(sizes) == len(payload), "sizes")
+    read = []
+    for size, count in zip(sizes, streams, strict=True):
+        string, units = BitString(payload[at : at + size]), []
+        at += size
+        while len(units) < count:
+            word = string.take(1)
+            while word not in words:
+                require(len(word) < 12, "word")
+                word += string.take(1)
+            units.append(words[word])
+        string.end()
+        read.append(units)
+    symbols = []
+    for chunk in range(0, len(read), 8):
+        units = [unit for row in zip_longest(*read[chunk : chunk + 8]) for unit in row]
+        for unit in units:
+            if unit is not None:
+                symbols += [unit % 2**bits, unit >> bits][:group]
+    require(not any(symbols[n:]), "behind the last symbol")
+    return symbols[:n]
 
 
 def raw_values(fields, payload):
@@ -212,15 +466,29 @@ def undithered(scale, k, u):
     return to_float32(max(-most, min(most, scale * (k - u))))
 
 
-def decode(data):
-    """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError."""
+def decode(data, limit=2**25, inside=False):
+    """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError.
+
+    ``limit`` is the most components taken of a frame whose bytes do not pay for them.
+    """
     fields = read_fields(data)
+    require(not inside or fields["method"] in (0, 1), "method inside")
     check_fields(fields)
     scales_at = 64 + fields["table"]
     payload_at = scales_at + fields["scales"]
     require(len(data) == payload_at + fields["payload"], "length")
     require(crc32(data[:60] + data[64:]) == fields["checksum"], "checksum")
     payload = data[payload_at:]
+    if fields["method"] in (2, 3):
+        require(fields["n"] <= limit, "limit")
+        section = data[scales_at:payload_at]
+        parts = [section, payload] if fields["method"] == 3 else [payload]
+        inner = [decode(part, inside=True) for part in parts]
+        inner = [[nested_frames.rounded(v, to_float32) for v in values] for values in inner]
+        require(fields["flags"] == max(part[11] for part in parts), "flag")
+        if fields["method"] == 3:
+            return nested_frames.product(fields, *inner, require, to_float32)
+        return nested_frames.scattered(fields, section, *inner, require)
     if fields["method"] == 0:
         return raw_values(fields, payload)
     levels = levels_of(fields, data[64:scales_at])

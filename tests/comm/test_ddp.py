@@ -10,7 +10,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from slimgrad.comm import ddp as ddp_module
 from slimgrad.comm.ddp import compress, exchange_gradients
-from slimgrad.comm.quantizers import NUQSGD
+from slimgrad.comm.feedback import DGC, ErrorFeedback
+from slimgrad.comm.policy import Policy
+from slimgrad.comm.quantizers import NUQSGD, QSGDinf
+from slimgrad.comm.sparsifiers import RandomK, TopK
 from slimgrad.core.errors import CheckpointError, ConfigError, NoEffectWarning
 
 
@@ -35,12 +38,31 @@ def test_one_rank_does_nothing_and_says_so_once(wrapped, recwarn):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"feedback": "error"}, "feedback='error' is not available; use feedback=None"),
+        ({"feedback": "error"}, "feedback must be ErrorFeedback.* got 'error'"),
         ({"codec": "fixd"}, "unknown codec 'fixd': did you mean 'fixed'"),
         ({"exchange": "all_gathr"}, "unknown exchange 'all_gathr': did you mean 'all_gather'"),
         ({"exchange": "all_reduce"}, "'all_reduce' adds exact values and cannot carry NUQSGD"),
         ({"policy": "all"}, "policy must be a Policy or None, got 'all'"),
         ({"seed": 2**70}, "seed, step and rank"),
+        ({"values": NUQSGD()}, "NUQSGD.* is neither; leave it out"),
+        ({"policy": Policy(strength=((5, 9),))}, "NUQSGD needs bits from 2 to 8"),
+        ({"quantizer": None, "feedback": DGC()}, "DGC.* has nothing to add to exact values"),
+        (
+            {"feedback": DGC(warm_up=3)},
+            "the share that a sparsifier keeps, and NUQSGD.* keeps none",
+        ),
+        (
+            {"quantizer": RandomK(0.1), "feedback": ErrorFeedback()},
+            r"RandomK.*can err by 9 times the square of 'weight'.*RandomK\(scaled=False\)",
+        ),
+        (
+            {
+                "quantizer": QSGDinf(bits=8),
+                "feedback": ErrorFeedback(),
+                "policy": Policy(strength=((9, 2),)),
+            },
+            "can err by",
+        ),
         ({"quantizer": "nuqsgd"}, "'nuqsgd' is not a quantizer"),
     ],
 )
@@ -88,6 +110,21 @@ def test_state_is_plain_and_checked(wrapped, tmp_path):
     assert (handle.step, handle.seed) == (12, 4)
     assert "NUQSGD(bits=4" in repr(handle)
     assert "step=12" in repr(handle)
+
+
+def test_states_with_and_without_feedback_do_not_mix(wrapped):
+    with pytest.warns(NoEffectWarning):
+        plain = compress(wrapped, TopK())
+    remembering = compress(wrapped, TopK(), feedback=ErrorFeedback())
+    state = remembering.state_dict()
+    assert state["feedback"] == {"rank": 0, "world_size": 1}
+    remembering.load_state_dict(state)
+    with pytest.raises(CheckpointError, match='"starts" must hold matrices by parameter name'):
+        remembering.load_state_dict({**state, "starts": {"weight": torch.ones(3)}})
+    with pytest.raises(CheckpointError, match="taken with feedback"):
+        plain.load_state_dict(state)
+    with pytest.raises(CheckpointError, match="taken without feedback"):
+        remembering.load_state_dict(plain.state_dict())
 
 
 def test_the_hook_is_a_plain_named_function():

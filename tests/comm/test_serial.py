@@ -40,3 +40,16 @@ def test_slices_are_changed_in_place():
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="zip"):
         serial.copy_(torch.zeros(16384), torch.zeros(16385))
+
+
+@pytest.mark.parametrize("n", [1, 65536, 65537, 140_000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_not_finite_is_found_everywhere(n, dtype):
+    v = sample(n, dtype)
+    assert serial.all_finite(v)
+    assert serial.all_finite(v[:0])
+    for place in {0, n // 2, n - 1}:
+        for bad in (torch.inf, -torch.inf, torch.nan):
+            w = v.clone()
+            w[place] = bad
+            assert not serial.all_finite(w)

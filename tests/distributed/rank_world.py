@@ -81,6 +81,15 @@ def descend(model, lr=0.1):
     model.zero_grad()
 
 
+def train_and_close(model, handle, steps, rank):
+    """Weights and compression state after some steps of gradient descent."""
+    for step in steps:
+        loss_of(model, step, rank).backward()
+        descend(model)
+    handle.close()
+    return model.module.state_dict(), handle.state_dict()
+
+
 def gathered(tensor, world_size):
     """The tensors of all ranks, over the default group."""
     parts = [torch.empty_like(tensor) for _ in range(world_size)]

@@ -1,6 +1,7 @@
 """Compressed exchange between real processes; few worlds, many checks in each."""
 
 import agreement_checks as agreement
+import method_checks as methods
 import pytest
 import training_checks as training
 from rank_world import run_world
@@ -30,6 +31,12 @@ def test_two_ranks(tmp_path):
         agreement.a_failure_on_the_thread_reaches_the_backward_pass,
         agreement.after_close_the_backward_pass_says_so,
         agreement.an_exchange_of_nothing_is_legal,
+        methods.every_method_and_feedback_gives_the_mean_by_hand,
+        methods.layers_and_steps_of_a_policy_are_followed,
+        methods.a_nan_passes_through_feedback_and_is_forgotten,
+        methods.a_run_with_memories_resumes_bit_for_bit,
+        methods.a_memory_belongs_to_its_rank_and_merged_to_all,
+        methods.different_feedback_or_values_are_refused,
     ]
     run_world(2, checks, tmp_path / "store")
 
@@ -39,6 +46,7 @@ def test_three_ranks(tmp_path):
         training.compression_off_equals_ddp_to_the_last_bit,
         training.mean_of_decoded_frames_equals_the_one_by_hand,
         agreement.different_settings_are_refused_on_every_rank,
+        methods.every_method_and_feedback_gives_the_mean_by_hand,
         agreement.a_group_of_some_ranks_works,
         agreement.a_dead_rank_ends_the_others_with_one_readable_error,
     ]

@@ -12,6 +12,7 @@ from rank_world import (
     loss_of,
     mean_by_hand,
     network,
+    train_and_close,
     wrap,
 )
 from torch import nn
@@ -222,13 +223,6 @@ def a_nan_on_one_rank_reaches_all_ranks(rank, world_size):
 
 
 def a_resumed_run_continues_bit_for_bit(rank, world_size):
-    def train(model, handle, steps):
-        for step in steps:
-            loss_of(model, step, rank).backward()
-            descend(model)
-        handle.close()
-        return model.module.state_dict(), handle.state_dict()
-
     def start(weights=None, state=None, **settings):
         module = network()
         if weights is not None:
@@ -240,13 +234,13 @@ def a_resumed_run_continues_bit_for_bit(rank, world_size):
             handle.load_state_dict(state)
         return model, handle
 
-    whole, _ = train(*start(bucket_cap_mb=0.01), range(6))
+    whole, _ = train_and_close(*start(bucket_cap_mb=0.01), range(6), rank)
     file = io.BytesIO()
-    torch.save(train(*start(bucket_cap_mb=0.01), range(3)), file)
+    torch.save(train_and_close(*start(bucket_cap_mb=0.01), range(3), rank), file)
     file.seek(0)
     weights, state = torch.load(file, weights_only=True)
     # Other buckets: streams are keyed by names, so nothing changes.
-    resumed, _ = train(*start(weights, state, bucket_cap_mb=25), range(3, 6))
+    resumed, _ = train_and_close(*start(weights, state, bucket_cap_mb=25), range(3, 6), rank)
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 

@@ -1,37 +1,55 @@
-"""Quantizer and codec together: a vector to one frame and back."""
+"""Method and codec together: a vector to one frame and back."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
-from typing import final
+from typing import TypeAlias, final
 
 import torch
 
 from slimgrad.comm import frame as wire
 from slimgrad.comm.codecs import CODECS, Codec
 from slimgrad.comm.decoding import add_values_, sum_values_, values_of
+from slimgrad.comm.header import METHOD_LOW_RANK, METHOD_SPARSE
+from slimgrad.comm.lowrank.base import LowRank
+from slimgrad.comm.places import encode_places
 from slimgrad.comm.quantizers.base import Quantizer
 from slimgrad.comm.serial import copy_
+from slimgrad.comm.sparsifiers.base import Sparsifier, kept_count
 from slimgrad.core.errors import ConfigError, FrameError
 from slimgrad.core.rng import stream_key
+
+Method: TypeAlias = Quantizer | Sparsifier | LowRank
+# A frame of a few bytes can stand for many zeros: who does not say how many to expect gets no more.
+DEFAULT_LIMIT = 2**25
 
 
 @final
 class Compressor:
     """Turns vectors into frames of bytes and back.
 
-    frame = codec(quantizer(v)); without a quantizer the frame holds the exact values.
+    frame = codec(method(v)); without a method the frame holds the exact values. What a sparsifier
+    keeps, and the factors of a low-rank method, are sent as float32 or quantized in turn.
 
-    Guarantee: what the quantizer promises; the codec and the frame lose nothing. A component that
-    is not finite makes its whole bucket NaN, so that it is seen at the other end.
+    Guarantee: what the method promises; the codec and the frame lose nothing. A component that
+    is not finite is seen at the other end: a quantizer makes its whole bucket NaN, a sparsifier
+    keeps it or sends NaN, a low-rank method makes the whole matrix NaN.
 
     Args:
-        quantizer: for example ``NUQSGD(bits=4)``, or None for exact values.
+        method: for example ``NUQSGD(bits=4)``, ``TopK(keep=0.01)`` or ``PowerSGD(rank=4)``, or
+            None for exact values.
         codec: name of a registered codec, or a codec; unused without a quantizer.
+        values: quantizer of the numbers that a sparsifier or a low-rank method sends, or None.
+
+    Attributes:
+        method, codec, values: as given.
+        quantizer: the method if it is a quantizer, else None.
+        starts: what a low-rank method begins with, by the key of the tensor.
 
     Raises:
-        ConfigError: unknown codec, or something that is not a quantizer.
+        ConfigError: unknown codec, or something that is not a method or a quantizer.
 
     >>> from slimgrad.comm.quantizers import NUQSGD
     >>> compressor = Compressor(NUQSGD(bits=4, bucket_size=512))
@@ -42,23 +60,91 @@ class Compressor:
     torch.Size([1024])
     """
 
-    def __init__(self, quantizer: Quantizer | None, codec: str | Codec = "fixed") -> None:
-        if quantizer is not None and not isinstance(quantizer, Quantizer):
+    def __init__(
+        self,
+        method: Method | None,
+        codec: str | Codec = "fixed",
+        values: Quantizer | None = None,
+    ) -> None:
+        if method is not None and not isinstance(method, Quantizer | Sparsifier | LowRank):
             raise ConfigError(
-                f"{quantizer!r} is not a quantizer; give an instance such as NUQSGD(bits=4), "
-                "or None to send exact values"
+                f"{method!r} is not a quantizer, sparsifier or low-rank method; give an instance "
+                "such as NUQSGD(bits=4), or None to send exact values"
             )
-        self.quantizer = quantizer
+        if values is not None and not isinstance(values, Quantizer):
+            raise ConfigError(f"values={values!r} is not a quantizer; give one, or None")
+        if values is not None and not isinstance(method, Sparsifier | LowRank):
+            raise ConfigError(
+                f"values={values!r} is what a sparsifier or low-rank method sends, and "
+                f"{method!r} is neither; leave it out"
+            )
+        self.method = method
+        self.quantizer = method if isinstance(method, Quantizer) else None
+        self.values = values
         self.codec = codec if isinstance(codec, Codec) else CODECS.get(codec)()
+        self.starts: dict[str, torch.Tensor] = {}
+        self._inside = Compressor(values, self.codec) if self.quantizer is None and method else self
 
     def __repr__(self) -> str:
-        return f"Compressor({self.quantizer!r}, codec={self.codec.name!r})"
+        values = "" if self.values is None else f", values={self.values!r}"
+        return f"Compressor({self.method!r}, codec={self.codec.name!r}{values})"
+
+    def with_strength(self, strength: float) -> Compressor:
+        """The same with another number of bits, share kept, threshold, or rank.
+
+        What a low-rank method begins with is shared.
+
+        Raises:
+            ConfigError: a strength the method does not take, or no method.
+
+        >>> from slimgrad.comm.sparsifiers import TopK
+        >>> Compressor(TopK(keep=0.01)).with_strength(0.25)
+        Compressor(TopK(keep=0.25), codec='fixed')
+        """
+        if self.method is None:
+            raise ConfigError("exact values have no strength; give a method, or no schedule")
+        setting = getattr(self.method, "strength", "bits")
+        assert dataclasses.is_dataclass(self.method)
+        method = dataclasses.replace(self.method, **{setting: strength})
+        changed = Compressor(method, self.codec, self.values)
+        changed.starts = self.starts
+        return changed
+
+    def with_own_state(self) -> Compressor:
+        """The same, without what a low-rank method begins with."""
+        return Compressor(self.method, self.codec, self.values)
+
+    def error_bound(self, n: int) -> float:
+        """Bound on E||Q(v) - v||^2 / ||v||^2 over all v of n components; inf if none is known.
+
+        A variance for an unbiased method, else a contraction. With b of the method and w of the
+        quantizer of its values: (1 + b) (1 + w) - 1 if unbiased; a sparsifier that keeps values as
+        they are loses a part b of the square and rounds the rest, max(w, b + w (1 - b)).
+        """
+        if self.method is None:
+            return 0.0
+        bound = _bound(self.method, n)
+        if self.values is None:
+            return bound
+        kept = n
+        if isinstance(self.method, Sparsifier) and self.method.fixed_count:
+            kept = kept_count(n, getattr(self.method, self.method.strength))
+        within = _bound(self.values, kept)
+        if not isinstance(self.method, Sparsifier):
+            return math.inf
+        if self.method.unbiased:
+            return (1 + bound) * (1 + within) - 1
+        return max(within, bound + within * (1 - bound))
 
     @property
     def fixed_length(self) -> bool:
-        """Whether the length of a frame follows from the number of components alone."""
-        if self.quantizer is None:
+        """Whether the length of a frame follows from the shape of the tensor alone."""
+        if self.method is None:
             return True
+        if isinstance(self.method, Sparsifier):
+            return self.method.fixed_count and self._inside.fixed_length
+        if isinstance(self.method, LowRank):
+            return self.method.fixed_rank and self._inside.fixed_length
         least, most = self.codec.payload_bounds(512, 8)
         return least == most
 
@@ -75,8 +161,9 @@ class Compressor:
         """One frame that holds ``v``.
 
         Args:
-            v: any shape; float16, bfloat16, float32 or float64, on the CPU. Quantizers work in
-                float32: a float64 beyond its range counts as infinite.
+            v: any shape; float16, bfloat16, float32 or float64, on the CPU. Methods work in
+                float32: a float64 beyond its range counts as infinite. Low-rank methods see the
+                first dimension as rows and all others as columns.
             key: name of the tensor; with seed, step and rank it names the random stream.
             step: optimizer step, >= 0.
             rank: rank that sends; two ranks never share a stream.
@@ -95,22 +182,58 @@ class Compressor:
                 "bfloat16 or float64 tensors on the CPU"
             )
         flat = v.detach().reshape(-1).contiguous()
-        if self.quantizer is None:
+        if self.method is None:
             return wire.encode_raw(flat)
-        stream = stream_key(seed, step, key, rank)
         vector = flat
         if flat.dtype != torch.float32:
             vector = copy_(torch.empty(flat.numel(), dtype=torch.float32), flat, serial=serial)
-        quantized = self.quantizer.quantize(vector, stream, serial=serial)
-        return wire.encode_quantized(quantized, self.codec.encode(quantized), self.codec.code_id)
+        stream = stream_key(seed, step, key, rank)
 
-    def decompress(self, frame: torch.Tensor, *, serial: bool = False) -> torch.Tensor:
+        def inside(values: torch.Tensor, part: str) -> torch.Tensor:
+            return self._inside.compress(
+                values, key=f"{key}/{part}", step=step, rank=rank, seed=seed, serial=serial
+            )
+
+        if isinstance(self.method, Sparsifier):
+            kept = self.method.select(vector, stream)
+            return wire.encode_sparse(
+                kept.n, kept.key or 0, encode_places(kept), inside(kept.values, "values")
+            )
+        if isinstance(self.method, LowRank):
+            shape = self.method.shape(tuple(v.shape))
+            if shape is None:
+                return wire.encode_raw(flat)
+            factors = self.method.factor(vector.view(shape), stream, self.starts.get(key))
+            if factors.start is not None:
+                self.starts[key] = factors.start
+            left, right = inside(factors.left, "left"), inside(factors.right, "right")
+            return wire.encode_low_rank(vector.numel(), shape[1], left, right)
+        quantized = self.method.quantize(vector, stream, serial=serial)
+        codec = self.codec.for_vector(quantized)
+        return wire.encode_quantized(quantized, codec.encode(quantized), codec.code_id)
+
+    def decompress(
+        self, frame: torch.Tensor, *, limit: int = DEFAULT_LIMIT, serial: bool = False
+    ) -> torch.Tensor:
         """The vector a frame holds, flat float32. Any valid frame decodes, whoever made it.
 
+        Args:
+            frame: flat uint8.
+            limit: most components of a sparse or low-rank frame, which a few bytes can claim.
+            serial: keep the work on the calling thread.
+
         Raises:
-            FrameError: the bytes are not a valid frame.
+            FrameError: the bytes are not a valid frame, or it holds more than ``limit``.
         """
-        return values_of(wire.decode(frame), serial=serial)
+        decoded = wire.decode(frame)
+        header = decoded.header
+        if header.method in (METHOD_SPARSE, METHOD_LOW_RANK) and header.n > limit:
+            raise FrameError(
+                f"the frame stands for {header.n} components, at most {limit} are taken; "
+                "pass limit if they are expected",
+                16,
+            )
+        return values_of(decoded, serial=serial)
 
     def decompress_add_(
         self, frame: torch.Tensor, out: torch.Tensor, alpha: float = 1.0, *, serial: bool = False
@@ -183,6 +306,15 @@ def _sum_into(frames: list[wire.Frame], out: torch.Tensor, *, serial: bool) -> t
                 16,
             )
     return sum_values_(frames, out, serial=serial)
+
+
+def _bound(method: Method, n: int) -> float:
+    return method.variance_bound(n) if method.unbiased else _contraction(method, n)
+
+
+def _contraction(method: Method, n: int) -> float:
+    bound = getattr(method, "contraction_bound", None)
+    return math.inf if bound is None else bound(n)
 
 
 def _check_sum(out: torch.Tensor, alpha: float) -> None:

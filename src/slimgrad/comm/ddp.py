@@ -11,14 +11,16 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from slimgrad.comm.compressor import Compressor
+from slimgrad.comm.compressor import Compressor, Method
 from slimgrad.comm.exchange import EXCHANGES, Channel, Exchange
+from slimgrad.comm.feedback import Feedback
 from slimgrad.comm.frame import DTYPE_IDS
 from slimgrad.comm.handle import CompressionHandle
 from slimgrad.comm.handshake import require_same_settings
 from slimgrad.comm.header import WIRE_VERSION
 from slimgrad.comm.policy import Policy
 from slimgrad.comm.quantizers.base import Quantizer
+from slimgrad.comm.sparsifiers.base import Sparsifier
 from slimgrad.core.errors import ConfigError, NoEffectWarning
 from slimgrad.core.registry import unknown_name_message
 from slimgrad.core.rng import stream_key
@@ -26,21 +28,22 @@ from slimgrad.core.rng import stream_key
 
 def compress(
     ddp: DistributedDataParallel,
-    quantizer: Quantizer | None,
+    quantizer: Method | None,
     *,
     codec: str = "fixed",
+    values: Quantizer | None = None,
     exchange: str = "auto",
-    feedback: None = None,
+    feedback: Feedback | None = None,
     policy: Policy | None = None,
     seed: int = 0,
 ) -> CompressionHandle:
     """Send the gradients of a DDP module compressed from now on.
 
-    Every bucket becomes (1 / W) sum over ranks r of Q_r(g_r), with independent roundings Q_r. With
-    ``quantizer=None`` compression is off: DDP's own operations, the same bits, but counted.
+    Every bucket becomes (1 / W) sum over ranks r of Q_r(g_r), with independent randomness in Q_r.
+    With ``quantizer=None`` compression is off: DDP's own operations, the same bits, but counted.
 
-    Guarantee: every rank holds the same bits. If the quantizer is unbiased, so is the result, and
-    its variance over the ranks' rounding is at most
+    Guarantee: every rank holds the same bits. Without feedback, if the method is unbiased, so is
+    the result, and its variance is at most
     (1 / W^2) sum over r of ``quantizer.variance_bound`` times ||g_r||^2.
 
     To be called by every rank of the module's process group, with the same arguments; the ranks
@@ -49,11 +52,14 @@ def compress(
 
     Args:
         ddp: module on the CPU, without a communication hook.
-        quantizer: for example ``NUQSGD(bits=4)``, or None.
+        quantizer: the method: a quantizer, a sparsifier or a low-rank method, for example
+            ``NUQSGD(bits=4)``, ``TopK(keep=0.01)`` or ``PowerSGD(rank=4)``; or None.
         codec: name of a codec.
+        values: quantizer of what a sparsifier or low-rank method sends, or None.
         exchange: name of an exchange; "auto" takes all_gather, or all_reduce without a quantizer.
-        feedback: only None so far.
-        policy: which tensors go exact; by default those of one dimension or under 1024 components.
+        feedback: ``ErrorFeedback()`` or ``DGC()``, which add what earlier frames left out, or None.
+        policy: which tensors go exact, by default those of one dimension or under 1024 components;
+            and settings by layer and by step.
         seed: of the random streams, which are (seed, step, parameter name, rank).
 
     Returns:
@@ -76,31 +82,30 @@ def compress(
         raise ConfigError(
             f"compress needs a DistributedDataParallel module, got {type(ddp).__name__}"
         )
-    if feedback is not None:
-        raise ConfigError(
-            f"feedback={feedback!r} is not available; use feedback=None, "
-            "which unbiased quantizers need no substitute for"
-        )
-    compressor = Compressor(quantizer, codec)
+    compressor = Compressor(quantizer, codec, values)
     chosen = _choose_exchange(exchange, quantizer)
     policy = Policy() if policy is None else policy
     if not isinstance(policy, Policy):
         raise ConfigError(f"policy must be a Policy or None, got {policy!r}")
+    for _, strength in policy.strength:
+        compressor.with_strength(strength)
     stream_key(seed, 0, "")
     parameters = {n: p for n, p in ddp.module.named_parameters() if p.requires_grad}
     _check_parameters(parameters)
+    _check_feedback(feedback, compressor, policy, parameters)
     names = {id(parameter): name for name, parameter in parameters.items()}
     group = ddp.process_group
     assert isinstance(group, dist.ProcessGroup)
     if dist.get_world_size(group) == 1:
         _warn_once_about_one_rank()
-        return CompressionHandle(names, compressor, chosen, policy, None, seed)
+        return CompressionHandle(names, compressor, chosen, policy, None, seed, feedback)
     if quantizer is not None:
         _warn_without_effect(parameters, policy)
     channel = Channel(_own_group(group))
-    handle = CompressionHandle(names, compressor, chosen, policy, channel, seed)
+    handle = CompressionHandle(names, compressor, chosen, policy, channel, seed, feedback)
     try:
-        require_same_settings(_settings(compressor, chosen, policy, seed, parameters), channel)
+        settings = _settings(compressor, chosen, policy, seed, parameters)
+        require_same_settings({**settings, "feedback": repr(feedback)}, channel)
         _register(ddp, handle)
     except BaseException:
         handle.close()
@@ -123,7 +128,7 @@ def _register(ddp: DistributedDataParallel, handle: CompressionHandle) -> None:
         ) from error
 
 
-def _choose_exchange(name: str, quantizer: Quantizer | None) -> Exchange:
+def _choose_exchange(name: str, quantizer: Method | None) -> Exchange:
     if name == "auto":
         return EXCHANGES.get("all_reduce" if quantizer is None else "all_gather")()
     if name not in EXCHANGES:
@@ -146,6 +151,39 @@ def _check_parameters(parameters: dict[str, torch.nn.Parameter]) -> None:
             )
 
 
+def _check_feedback(
+    feedback: Feedback | None,
+    compressor: Compressor,
+    policy: Policy,
+    parameters: dict[str, torch.nn.Parameter],
+) -> None:
+    if feedback is None:
+        return
+    if not isinstance(feedback, Feedback):
+        raise ConfigError(f"feedback must be ErrorFeedback(), DGC() or None, got {feedback!r}")
+    if compressor.method is None and not policy.layers:
+        raise ConfigError(f"{feedback!r} has nothing to add to exact values; use feedback=None")
+    shares = isinstance(compressor.method, Sparsifier) and compressor.method.strength == "keep"
+    if feedback.warm_up and not shares:
+        raise ConfigError(
+            f"{feedback!r} changes the share that a sparsifier keeps, and {compressor.method!r} "
+            "keeps none; use warm_up=0"
+        )
+    for name, parameter in parameters.items():
+        for step in (policy.warm_up, *(first for first, _ in policy.strength)):
+            chosen = policy.compressor_for(name, tuple(parameter.shape), step, compressor)
+            if chosen is None or chosen.method is None or not chosen.method.unbiased:
+                continue
+            bound = chosen.error_bound(parameter.numel())
+            if bound < 1:
+                continue
+            raise ConfigError(
+                f"{chosen!r} can err by {bound:.3g} times the square of {name!r}, and below 1 is "
+                "what feedback needs: its memory could grow without limit; use more bits, smaller "
+                "buckets, a biased method such as TopK or RandomK(scaled=False), or feedback=None"
+            )
+
+
 @functools.cache
 def _warn_once_about_one_rank() -> None:
     warnings.warn(
@@ -165,7 +203,7 @@ def _warn_without_effect(parameters: dict[str, torch.nn.Parameter], policy: Poli
         )
     for pattern in policy.unmatched(parameters):
         warnings.warn(
-            f"the pattern {pattern!r} of exact_names matches no parameter",
+            f"the pattern {pattern!r} of the policy matches no parameter",
             NoEffectWarning,
             stacklevel=3,
         )
@@ -207,7 +245,8 @@ def _settings(
     )
     return {
         "wire format": str(WIRE_VERSION),
-        "quantizer": repr(compressor.quantizer),
+        "method": repr(compressor.method),
+        "values": repr(compressor.values),
         "codec": compressor.codec.name,
         "exchange": exchange.name,
         "policy": repr(policy),

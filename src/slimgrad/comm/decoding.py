@@ -11,11 +11,14 @@ from slimgrad.comm.frame import Frame
 from slimgrad.comm.header import (
     GRIDS,
     HEADER_BYTES,
+    METHOD_LOW_RANK,
     METHOD_QUANTIZED,
     METHOD_RAW,
+    METHOD_SPARSE,
     TRANSFORMS,
     codec_of,
 )
+from slimgrad.comm.nested import product, scatter_add_, scattered
 from slimgrad.comm.quantizers.level import magnitudes
 from slimgrad.comm.serial import add_, copy_, zero_
 from slimgrad.core.errors import FrameError
@@ -34,6 +37,11 @@ def values_of(frame: Frame, *, serial: bool) -> torch.Tensor:
         if values.dtype == torch.float32:
             return values
         return copy_(torch.empty(values.numel(), dtype=torch.float32), values, serial=serial)
+    if frame.inner:
+        inner = [values_of(part, serial=serial) for part in frame.inner]
+        if frame.header.method == METHOD_SPARSE:
+            return scattered(frame, inner[0])
+        return product(frame.header, *inner)
     return _packed(frame).values(frame.header.n, serial=serial)
 
 
@@ -45,6 +53,10 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     """
     if frame.header.method == METHOD_RAW:
         return add_(out, frame.values(), alpha, serial=serial)
+    if frame.header.method == METHOD_SPARSE:
+        return scatter_add_(frame, values_of(frame.inner[0], serial=serial), out, alpha)
+    if frame.header.method == METHOD_LOW_RANK:
+        return add_(out, values_of(frame, serial=serial), alpha, serial=serial)
     packed = _packed(frame)
     if out.dtype != torch.float32:
         return add_(out, packed.values(frame.header.n, serial=serial), alpha, serial=serial)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
 
+from slimgrad import kernels
 from slimgrad.comm.header import (
     CHECKSUM_OFFSET,
     FLAG_NON_FINITE,
     GRIDS,
     HEADER_BYTES,
+    METHOD_LOW_RANK,
     METHOD_QUANTIZED,
     METHOD_RAW,
+    METHOD_SPARSE,
     NORM_IDS,
     TRANSFORMS,
     Header,
     read_header,
 )
+from slimgrad.comm.nested_header import check_factors, check_kept
+from slimgrad.comm.places import CodedPlaces
 from slimgrad.comm.quantizers.base import Quantized
 from slimgrad.comm.quantizers.level import magnitudes
 from slimgrad.core.errors import ConfigError, FrameError
@@ -45,13 +49,15 @@ class Frame:
         header: its fields.
         levels: the magnitudes, ascending; () in a raw frame.
         scales: float32, one a bucket; empty in a raw frame.
-        payload: uint8 view of the received bytes.
+        payload: uint8 view of the received bytes; the coded places of a sparse frame.
+        inner: the frames inside: the values of a sparse frame, the two factors of a low-rank one.
     """
 
     header: Header
     levels: tuple[float, ...]
     scales: torch.Tensor
     payload: torch.Tensor
+    inner: tuple[Frame, ...] = ()
 
     @property
     def non_finite(self) -> bool:
@@ -121,6 +127,34 @@ def encode_quantized(quantized: Quantized, payload: torch.Tensor, code_id: int) 
     return _assemble(header, table, scales.view(np.uint8), payload.numpy())
 
 
+def encode_sparse(n: int, key: int, places: CodedPlaces, values: torch.Tensor) -> torch.Tensor:
+    """A frame of some of n components; ``values`` is the frame that holds them."""
+    header = Header(
+        method=METHOD_SPARSE,
+        n=n,
+        payload_bytes=values.numel(),
+        flags=_flags_inside(values),
+        code_id=places.coding,
+        bits=places.parameter,
+        key=key,
+        scales_bytes=len(places.section),
+    )
+    return _assemble(header, places.section, values.numpy())
+
+
+def encode_low_rank(n: int, columns: int, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """A frame of a matrix as two factors; ``left`` and ``right`` are the frames that hold them."""
+    header = Header(
+        method=METHOD_LOW_RANK,
+        n=n,
+        payload_bytes=right.numel(),
+        flags=_flags_inside(left) | _flags_inside(right),
+        bucket_size=columns,
+        scales_bytes=left.numel(),
+    )
+    return _assemble(header, left.numpy(), right.numpy())
+
+
 def decode(data: torch.Tensor) -> Frame:
     """The one frame that ``data`` holds, checked; views of ``data`` where possible.
 
@@ -137,9 +171,11 @@ def decode(data: torch.Tensor) -> Frame:
         extra = data.numel() - header.frame_bytes
         raise FrameError(f"{extra} bytes follow the frame", header.frame_bytes)
     content = data.numpy()
-    found = _checksum(content)
+    found = _checksum(data)
     if found != checksum:
         raise FrameError(f"checksum {found:#010x} is not {checksum:#010x}", CHECKSUM_OFFSET)
+    if header.method in (METHOD_SPARSE, METHOD_LOW_RANK):
+        return _decode_nested(header, data)
     scales_at = HEADER_BYTES + header.table_bytes
     payload_at = scales_at + header.scales_bytes
     frame = Frame(
@@ -186,8 +222,44 @@ def _header_at(data: torch.Tensor) -> tuple[Header, int]:
     return read_header(data[:HEADER_BYTES].numpy().tobytes(), data.numel())
 
 
+def _decode_nested(header: Header, data: torch.Tensor) -> Frame:
+    payload_at = HEADER_BYTES + header.scales_bytes
+    first, last = data[HEADER_BYTES:payload_at], data[payload_at:]
+    if header.method == METHOD_SPARSE:
+        inner = (_decode_inner(last, payload_at),)
+        check_kept(header, inner[0].header.n)
+        payload = first
+    else:
+        inner = (_decode_inner(first, HEADER_BYTES), _decode_inner(last, payload_at))
+        check_factors(header, inner[0].header.n, inner[1].header.n)
+        payload = data[:0]
+    frame = Frame(header, (), torch.empty(0), payload, inner)
+    if frame.non_finite != any(part.non_finite for part in inner):
+        raise FrameError("the non-finite flag contradicts the frames inside", 11)
+    return frame
+
+
+def _decode_inner(data: torch.Tensor, position: int) -> Frame:
+    try:
+        _check_flat(data)
+        return decode(data)
+    except FrameError as error:
+        raise FrameError(f"frame inside: {error.reason}", position + error.position) from error
+
+
+def _check_flat(data: torch.Tensor) -> None:
+    if _header_at(data)[0].method not in (METHOD_RAW, METHOD_QUANTIZED):
+        raise FrameError("it holds frames itself", 6)
+
+
+def _flags_inside(frame: torch.Tensor) -> int:
+    return _header_at(frame)[0].flags
+
+
 def _bytes_of(values: torch.Tensor) -> np.ndarray:
-    return values.detach().view(torch.uint8).numpy()
+    # An empty tensor may have strides that torch does not view as bytes.
+    values = values.detach() if values.numel() else torch.empty(0)
+    return values.view(torch.uint8).numpy()
 
 
 def _assemble(header: Header, *sections: np.ndarray) -> torch.Tensor:
@@ -198,13 +270,12 @@ def _assemble(header: Header, *sections: np.ndarray) -> torch.Tensor:
     for section in sections:
         content[position : position + len(section)] = section
         position += len(section)
-    content[CHECKSUM_OFFSET:HEADER_BYTES].view("<u4")[0] = _checksum(content)
+    content[CHECKSUM_OFFSET:HEADER_BYTES].view("<u4")[0] = _checksum(frame)
     return frame
 
 
-def _checksum(content: np.ndarray) -> int:
-    head = zlib.crc32(content[:CHECKSUM_OFFSET].data)
-    return zlib.crc32(content[HEADER_BYTES:].data, head)
+def _checksum(frame: torch.Tensor) -> int:
+    return kernels.crc32(frame[HEADER_BYTES:], kernels.crc32(frame[:CHECKSUM_OFFSET]))
 
 
 def _levels(header: Header, table: np.ndarray) -> tuple[float, ...]:

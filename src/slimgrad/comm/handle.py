@@ -10,6 +10,8 @@ import torch.distributed as dist
 
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange import Channel, Exchange, GradientBucket, Span
+from slimgrad.comm.feedback import Feedback
+from slimgrad.comm.feedback_memory import FeedbackMemory
 from slimgrad.comm.policy import Policy
 from slimgrad.comm.serial import multiply_
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
@@ -18,6 +20,7 @@ from slimgrad.core.rng import stream_key
 
 GradBucket = dist.GradBucket  # pyright: ignore[reportPrivateImportUsage]
 _STATE_VERSION = 1
+_MEMORIES = ("feedback", "starts")
 
 
 @final
@@ -37,15 +40,20 @@ class CompressionHandle:
         policy: Policy,
         channel: Channel | None,
         seed: int,
+        feedback: Feedback | None = None,
     ) -> None:
         self.step = 0
         self.seed = seed
         self._names = dict(names)
         self._compressor = compressor
         self._exchange = exchange
-        self._policy = policy
+        self._policy = policy.with_own_state()
         self._channel = channel
         self._meter = channel.meter if channel is not None else TrafficMeter(world_size=1)
+        self._memory: FeedbackMemory | None = None
+        if feedback is not None:
+            rank = channel.rank if channel is not None else 0
+            self._memory = FeedbackMemory(feedback, rank, self._meter.world_size)
 
     def __repr__(self) -> str:
         return (
@@ -61,25 +69,37 @@ class CompressionHandle:
         """Measure the relative error of what this rank sends, at the price of decoding it."""
         self._meter.measures_error = on
 
-    def state_dict(self) -> dict[str, int]:
-        """Everything a resumed run needs to continue the same random streams.
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed run needs to continue the same random streams, and the memories.
 
-        Plain integers, keyed by nothing that depends on buckets or on the number of ranks; loads
-        with ``torch.load(..., weights_only=True)``. Rank r of a resumed run continues the streams
-        of rank r, whatever the number of ranks.
+        Plain integers and tensors, keyed by nothing that depends on buckets; loads with
+        ``torch.load(..., weights_only=True)``. Rank r of a resumed run continues the streams of
+        rank r, whatever the number of ranks. "feedback" is there with feedback: it belongs to this
+        rank, see ``FeedbackMemory.state_dict``. "starts" is there once a low-rank method has run:
+        what it begins with, by parameter name; another rank's serves as well.
         """
-        return {"version": _STATE_VERSION, "step": self.step, "seed": self.seed}
+        state: dict[str, Any] = {"version": _STATE_VERSION, "step": self.step, "seed": self.seed}
+        if self._memory is not None:
+            state["feedback"] = self._memory.state_dict()
+        starts: dict[str, torch.Tensor] = {}
+        for each in self._compressors():
+            starts.update({name: start.clone() for name, start in each.starts.items()})
+        if starts:
+            state["starts"] = starts
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.
 
         Raises:
-            CheckpointError: the state is of another version or not a state of this class.
+            CheckpointError: the state is of another version, not a state of this class, or without
+                the memory that feedback needs.
         """
+        numbers = {name: value for name, value in state.items() if name not in _MEMORIES}
         expected = {"version", "step", "seed"}
-        if set(state) != expected or not all(isinstance(v, int) for v in state.values()):
+        if set(numbers) != expected or not all(isinstance(v, int) for v in numbers.values()):
             raise CheckpointError(
-                f"compression state must hold the integers {sorted(expected)}, got {dict(state)!r}"
+                f"compression state must hold the integers {sorted(expected)}, got {numbers!r}"
             )
         if state["version"] != _STATE_VERSION:
             raise CheckpointError(
@@ -89,7 +109,27 @@ class CompressionHandle:
             stream_key(state["seed"], state["step"], "")
         except ConfigError as error:
             raise CheckpointError(f"compression state cannot be continued: {error}") from error
+        if ("feedback" in state) != (self._memory is not None):
+            raise CheckpointError(
+                "the state was taken "
+                + ("with" if "feedback" in state else "without")
+                + " feedback; resume with the same feedback"
+            )
+        starts = state.get("starts", {})
+        if not all(
+            isinstance(start, torch.Tensor) and start.dim() == 2 for start in starts.values()
+        ):
+            raise CheckpointError('"starts" must hold matrices by parameter name')
+        if self._memory is not None:
+            self._memory.load_state_dict(state["feedback"])
+        for each in self._compressors():
+            each.starts.clear()
+            each.starts.update({n: start.clone() for n, start in starts.items()})
         self.step, self.seed = state["step"], state["seed"]
+
+    def _compressors(self) -> list[Compressor]:
+        layers = [compressor for _, compressor in self._policy.layers if compressor is not None]
+        return [self._compressor, *layers]
 
     def close(self) -> None:
         """Finish what is queued and stop the communication thread; harmless when repeated.
@@ -115,23 +155,25 @@ class CompressionHandle:
         if buffer.is_sparse:
             channel = self._channel
             return channel.submit(lambda: _sparse_mean(buffer, channel), f"{label} of step {step}")
-        spans = tuple(self._spans(bucket, buffer))
+        spans = tuple(self._spans(bucket, buffer, step))
         return self._exchange.mean(
-            GradientBucket(buffer, spans, label),
+            GradientBucket(buffer, spans, label, self._memory),
             self._compressor,
             self._channel,
             step=step,
             seed=self.seed,
         )
 
-    def _spans(self, bucket: GradBucket, buffer: torch.Tensor) -> list[Span]:
+    def _spans(self, bucket: GradBucket, buffer: torch.Tensor, step: int) -> list[Span]:
         # Buckets are rebuilt after the first step, so nothing about them is remembered.
         spans = []
         for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True):
             start = int(gradient.storage_offset() - buffer.storage_offset())
             name = self._names[id(parameter)]
-            exact = self._policy.is_exact(name, tuple(parameter.shape))
-            spans.append(Span(name, start, start + gradient.numel(), exact))
+            shape = tuple(parameter.shape)
+            chosen = self._policy.compressor_for(name, shape, step, self._compressor)
+            stop = start + gradient.numel()
+            spans.append(Span(name, start, stop, chosen is None, shape, chosen))
         return spans
 
 
@@ -143,5 +185,5 @@ def _sparse_mean(gradient: torch.Tensor, channel: Channel) -> torch.Tensor:
         dist.all_reduce(gradient, group=channel.group)
     sent_bytes = values.numel() * values.element_size()
     sent_bytes += gradient._indices().numel() * gradient._indices().element_size()
-    channel.meter.count_sent(values.numel(), values.numel(), sent_bytes)
+    channel.meter.count_sent(values.numel(), values.numel(), sent_bytes, sent_bytes)
     return gradient

@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from slimgrad.comm.codecs import Codec, codec_with_id
+from slimgrad.comm.nested_header import check_low_rank, check_sparse, check_zero
 from slimgrad.comm.quantizers.base import ROTATION_BLOCK, Transform, symbol_count
 from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
 from slimgrad.core.errors import FrameError
@@ -15,7 +16,7 @@ WIRE_VERSION = 2
 HEADER_BYTES = 64
 MAX_COMPONENTS = 2**40
 
-METHOD_RAW, METHOD_QUANTIZED = 0, 1
+METHOD_RAW, METHOD_QUANTIZED, METHOD_SPARSE, METHOD_LOW_RANK = 0, 1, 2, 3
 GRIDS = {"uniform": 1, "exponential": 2, "table": 3, "no_zero": 4, "integer": 5}
 NORM_IDS = {"l2": 1, "linf": 2, "step": 3, "power_of_two": 4, "mean": 5, "projection": 6}
 TRANSFORMS: dict[Transform, int] = {"none": 0, "dither": 1, "rotation": 2}
@@ -35,7 +36,8 @@ class Header:
     """The fields of a frame header, as numbers of the wire.
 
     Attributes:
-        method: 0 for exact values, 1 for quantized ones.
+        method: 0 for exact values, 1 for quantized ones, 2 for some of the components, 3 for the
+            factors of a matrix. The last two use some fields for other things; see the document.
         n: number of components.
         code_id, grid, bits, norm, bucket_size, key, scales_bytes, table_bytes: of a quantized
             frame, 0 in a raw one.
@@ -150,28 +152,20 @@ def read_header(data: bytes, available: int) -> tuple[Header, int]:
         _check_raw(header)
     elif method == METHOD_QUANTIZED:
         _check_quantized(header)
+    elif method == METHOD_SPARSE:
+        check_sparse(header)
+    elif method == METHOD_LOW_RANK:
+        check_low_rank(header)
     else:
-        raise FrameError(f"method {method} is neither 0 (raw) nor 1 (quantized)", 6)
+        raise FrameError(f"method {method} is not one of 0, 1, 2, 3", 6)
     if header.frame_bytes > available:
         raise FrameError(f"the frame claims {header.frame_bytes} bytes, {available} are there", 40)
     return header, _CHECKSUM.unpack_from(data, CHECKSUM_OFFSET)[0]
 
 
 def _check_raw(header: Header) -> None:
-    must_be_zero = {
-        "code_id": 7,
-        "grid": 8,
-        "bits": 9,
-        "norm": 10,
-        "bucket_size": 12,
-        "key": 24,
-        "scales_bytes": 32,
-        "table_bytes": 48,
-        "transform": 53,
-    }
-    for field, position in must_be_zero.items():
-        if getattr(header, field):
-            raise FrameError(f"{field} of a raw frame must be 0", position)
+    check_zero(header, "raw", ("code_id", "grid", "bits", "norm", "bucket_size", "key"))
+    check_zero(header, "raw", ("scales_bytes", "table_bytes", "transform"))
     if header.dtype not in DTYPE_BYTES:
         raise FrameError(f"dtype {header.dtype} is not one of {sorted(DTYPE_BYTES)}", 52)
     expected = header.n * DTYPE_BYTES[header.dtype]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 PIECE = 16384
+_CACHED = 65536  # components whose check is still in the cache when it is summed up
 _NUMPY_DTYPES = (torch.float32, torch.float64)
 
 
@@ -25,6 +26,17 @@ def pieces(tensor: torch.Tensor, *, serial: bool = True) -> Iterator[torch.Tenso
     step = PIECE if serial else max(tensor.numel(), 1)
     for start in range(0, tensor.numel(), step):
         yield tensor[start : start + step]
+
+
+def all_finite(tensor: torch.Tensor) -> bool:
+    """Whether no component of a flat float32 or float64 tensor is infinite or NaN.
+
+    >>> all_finite(torch.ones(3)), all_finite(torch.tensor([1.0, float("inf")]))
+    (True, False)
+    """
+    values = tensor.numpy()
+    starts = range(0, len(values), _CACHED)
+    return all(bool(np.isfinite(values[start : start + _CACHED]).all()) for start in starts)
 
 
 def zero_(tensor: torch.Tensor) -> None:

@@ -26,6 +26,7 @@ class TrafficReport:
         relative_error: sqrt(sum ||Q(v) - v||^2 / sum ||v||^2) of what this rank sent, None when
             it was not measured.
         world_size: number of ranks.
+        exact_bytes: those of the sent bytes that hold exact values.
     """
 
     steps: int
@@ -36,6 +37,7 @@ class TrafficReport:
     wire_seconds: float
     relative_error: float | None
     world_size: int
+    exact_bytes: int = 0
 
     @property
     def bits_per_component(self) -> float:
@@ -47,6 +49,11 @@ class TrafficReport:
         """Share of the components that went exact; NaN before a step."""
         return self.exact_components / self.components if self.components else math.nan
 
+    @property
+    def exact_bytes_share(self) -> float:
+        """Share of the sent bytes that hold exact values; NaN before a step."""
+        return self.exact_bytes / self.sent_bytes if self.sent_bytes else math.nan
+
     def __str__(self) -> str:
         if not self.components:
             return f"nothing was sent yet, over {self.world_size} ranks"
@@ -57,6 +64,7 @@ class TrafficReport:
             ("components", f"{self.components:,}"),
             ("sent exactly", f"{self.exact_share:.2%}"),
             ("sent bytes", f"{self.sent_bytes:,}"),
+            ("for exact values", f"{self.exact_bytes_share:.2%}"),
             ("bits per component", f"{self.bits_per_component:.3f}"),
             ("32 bits against it", f"{saved:.2f}x"),
             ("codec seconds", f"{self.codec_seconds:.3f}"),
@@ -82,7 +90,7 @@ class TrafficMeter:
     def __init__(self, world_size: int) -> None:
         self.world_size = world_size
         self.measures_error = False
-        self._steps = self._components = self._exact = self._sent_bytes = 0
+        self._steps = self._components = self._exact = self._sent_bytes = self._exact_bytes = 0
         self._codec_seconds = self._wire_seconds = 0.0
         self._error = self._signal = 0.0
 
@@ -108,8 +116,11 @@ class TrafficMeter:
         """Count one synchronised backward pass."""
         self._steps += 1
 
-    def count_sent(self, components: int, exact_components: int, sent_bytes: int) -> None:
+    def count_sent(
+        self, components: int, exact_components: int, sent_bytes: int, exact_bytes: int = 0
+    ) -> None:
         """Count one bucket."""
+        self._exact_bytes += exact_bytes
         self._components += components
         self._exact += exact_components
         self._sent_bytes += sent_bytes
@@ -136,4 +147,5 @@ class TrafficMeter:
             wire_seconds=self._wire_seconds,
             relative_error=math.sqrt(self._error / self._signal) if self._signal else None,
             world_size=self.world_size,
+            exact_bytes=self._exact_bytes,
         )

@@ -1,12 +1,31 @@
 """Codecs, one a file, filed under their names."""
 
+from slimgrad.comm.codecs.auto import Auto
 from slimgrad.comm.codecs.base import Codec
+from slimgrad.comm.codecs.context import Context
+from slimgrad.comm.codecs.elias_delta import EliasDelta
+from slimgrad.comm.codecs.elias_gamma import EliasGamma
+from slimgrad.comm.codecs.elias_omega import EliasOmega
 from slimgrad.comm.codecs.fixed import Fixed
+from slimgrad.comm.codecs.huffman import Huffman
+from slimgrad.comm.codecs.huffman_pairs import HuffmanPairs
+from slimgrad.comm.codecs.rans import Rans
 from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (Fixed, Raw):
+for _codec in (
+    Auto,
+    Context,
+    EliasDelta,
+    EliasGamma,
+    EliasOmega,
+    Fixed,
+    Huffman,
+    HuffmanPairs,
+    Rans,
+    Raw,
+):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -20,4 +39,18 @@ def codec_with_id(code_id: int) -> Codec | None:
     return next((codec() for codec in codecs if codec.code_id == code_id), None)
 
 
-__all__ = ["CODECS", "Codec", "Fixed", "Raw", "codec_with_id"]
+__all__ = [
+    "CODECS",
+    "Auto",
+    "Codec",
+    "Context",
+    "EliasDelta",
+    "EliasGamma",
+    "EliasOmega",
+    "Fixed",
+    "Huffman",
+    "HuffmanPairs",
+    "Rans",
+    "Raw",
+    "codec_with_id",
+]

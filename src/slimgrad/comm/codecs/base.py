@@ -16,10 +16,13 @@ class Codec(ABC):
     Attributes:
         name: registry name, equal to the file name.
         code_id: number of the codec on the wire, never reused.
+        nanoseconds: what encoding and decoding a symbol took together on one machine (one
+            thread, AVX-512); a hint for the choice of a codec, no promise.
     """
 
     name: ClassVar[str]
     code_id: ClassVar[int]
+    nanoseconds: ClassVar[float]
 
     @abstractmethod
     def encode(self, quantized: Quantized) -> torch.Tensor:
@@ -39,4 +42,24 @@ class Codec(ABC):
 
     @abstractmethod
     def expected_bits(self, probabilities: torch.Tensor, bits: int) -> float:
-        """Expected bits a symbol for symbol probabilities of shape (2**bits,), tables included."""
+        """Expected bits a symbol for probabilities (2**bits,) of independent symbols.
+
+        Without what ``overhead_bytes`` counts.
+        """
+
+    def expected_bits_of_pairs(self, probabilities: torch.Tensor, bits: int) -> float:
+        """The same for probabilities (4**bits,) of neighbours 2i and 2i + 1.
+
+        The pair (a, b) stands at a + 2**bits b. A codec that sees one symbol at a time sees their
+        mean distribution.
+        """
+        pairs = probabilities.view(1 << bits, 1 << bits)
+        return self.expected_bits((pairs.sum(0) + pairs.sum(1)) / 2, bits)
+
+    def overhead_bytes(self, n: int, bits: int) -> int:
+        """Bytes of a payload of n symbols that hold no symbol: tables, sizes of parts."""
+        return 0
+
+    def for_vector(self, quantized: Quantized) -> Codec:
+        """The codec that writes this vector and that the frame names: this one."""
+        return self

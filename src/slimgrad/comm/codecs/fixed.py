@@ -22,6 +22,7 @@ class Fixed(Codec):
 
     name: ClassVar[str] = "fixed"
     code_id: ClassVar[int] = 1
+    nanoseconds: ClassVar[float] = 0.0
 
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """The packed symbols themselves."""

@@ -22,6 +22,7 @@ class Raw(Codec):
 
     name: ClassVar[str] = "raw"
     code_id: ClassVar[int] = 0
+    nanoseconds: ClassVar[float] = 0.2
 
     def encode(self, quantized: Quantized) -> torch.Tensor:
         """The symbols in order, a byte each."""

@@ -10,12 +10,14 @@ from slimgrad.comm import frame as wire
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.base import Exchange, GradientBucket, Span
 from slimgrad.comm.exchange.channel import Channel
+from slimgrad.comm.feedback_memory import FeedbackMemory
 from slimgrad.comm.serial import copy_, divide_, pieces, zero_
 from slimgrad.core.errors import ExchangeError, FrameError
 
 # No codec needs more for a component and its share of tables; a peer that announces more is wrong.
 _LIMIT_BYTES_PER_COMPONENT = 16
 _LIMIT_BYTES_PER_FRAME = 65536
+_EXACT = Compressor(None)
 
 
 @final
@@ -25,8 +27,8 @@ class AllGather(Exchange):
     mean = (sum over ranks, in rank order, of decoded values) / world_size, in float32, or in
     float64 for float64 buckets. Traffic grows with the number of ranks; right for few ranks.
 
-    Guarantee: unbiased if the quantizer is; for W ranks the variance of the mean is the mean of
-    the ranks' variances over W. Non-finite values reach all ranks.
+    Guarantee: unbiased if the method is and there is no feedback; for W ranks the variance of the
+    mean is the mean of the ranks' variances over W. Non-finite values reach all ranks.
     """
 
     name: ClassVar[str] = "all_gather"
@@ -44,38 +46,45 @@ class AllGather(Exchange):
         """Replace the bucket's values by their mean; runs on the communication thread."""
         if not bucket.spans:
             return
-        parts = _parts(bucket)
+        parts = _parts(bucket, compressor)
+        frames: list[torch.Tensor] = []
+        for part in parts:
+            with channel.meter.codec():
+                frame = part.encode(bucket.feedback, step=step, seed=seed, rank=channel.rank)
+            frames.append(frame)
+            if channel.meter.measures_error and not part.exact:
+                channel.meter.count_error(*_squared_error(part, frame))
         with channel.meter.codec():
-            frames = [
-                part.encode(compressor, step=step, seed=seed, rank=channel.rank) for part in parts
-            ]
             message = frames[0] if len(frames) == 1 else torch.cat(frames)
-        if channel.meter.measures_error:
-            for part, frame in zip(parts, frames, strict=True):
-                if not part.exact:
-                    channel.meter.count_error(*_squared_error(part, frame, compressor))
         limit = _LIMIT_BYTES_PER_FRAME * len(parts)
         limit += _LIMIT_BYTES_PER_COMPONENT * bucket.values.numel()
         with channel.meter.wire():
             messages = channel.gather_bytes(
-                message, same_length=compressor.fixed_length, limit_bytes=limit
+                message,
+                same_length=all(part.compressor.fixed_length for part in parts),
+                limit_bytes=limit,
             )
         with channel.meter.codec():
-            _decode_mean(parts, messages, compressor)
-        total = sum(part.numel for part in parts)
-        exact = total
-        if compressor.quantizer is not None:
-            exact = sum(part.numel for part in parts if part.exact)
-        channel.meter.count_sent(total, exact, message.numel())
+            _decode_mean(parts, messages)
+        exact = [part.compressor.method is None for part in parts]
+        channel.meter.count_sent(
+            sum(part.numel for part in parts),
+            sum(part.numel for part, is_exact in zip(parts, exact, strict=True) if is_exact),
+            message.numel(),
+            sum(frame.numel() for frame, is_exact in zip(frames, exact, strict=True) if is_exact),
+        )
 
 
 class _Part:
     """One frame's worth of a bucket: a compressed tensor, or all the exact ones."""
 
-    def __init__(self, values: torch.Tensor, spans: list[Span], *, exact: bool) -> None:
+    def __init__(
+        self, values: torch.Tensor, spans: list[Span], compressor: Compressor, *, exact: bool
+    ) -> None:
         self.exact = exact
+        self.compressor = compressor
         self.name = ", ".join(span.name for span in spans)
-        self._key = spans[0].name
+        self._key, self._shape = spans[0].name, spans[0].shape
         self._slices = [values[span.start : span.stop] for span in spans]
         self.numel = sum(piece.numel() for piece in self._slices)
 
@@ -88,12 +97,22 @@ class _Part:
             copy_(copied, slot)
         return gathered
 
-    def encode(self, compressor: Compressor, *, step: int, seed: int, rank: int) -> torch.Tensor:
+    def encode(
+        self, feedback: FeedbackMemory | None, *, step: int, seed: int, rank: int
+    ) -> torch.Tensor:
+        """The frame; until the next part's, ``compressed`` is the vector that it stands for."""
+        self.compressed = self.gathered()
         if self.exact:
-            return wire.encode_raw(self.gathered())
-        return compressor.compress(
-            self.gathered(), key=self._key, step=step, rank=rank, seed=seed, serial=True
+            return wire.encode_raw(self.compressed)
+        gradient = self.compressed.view(self._shape)
+        if feedback is None or self.compressor.method is None:
+            return self.compressor.compress(
+                gradient, key=self._key, step=step, rank=rank, seed=seed, serial=True
+            )
+        frame, self.compressed = feedback.compress(
+            gradient, self.compressor, key=self._key, step=step, rank=rank, seed=seed
         )
+        return frame
 
     def accumulator(self) -> torch.Tensor:
         """Zeros to sum decoded values in; the bucket's own memory where it has the dtype."""
@@ -115,21 +134,25 @@ class _Part:
         return list(zip(self._slices, flat.split([s.numel() for s in self._slices]), strict=True))
 
 
-def _parts(bucket: GradientBucket) -> list[_Part]:
-    parts = [_Part(bucket.values, [span], exact=False) for span in bucket.spans if not span.exact]
+def _parts(bucket: GradientBucket, compressor: Compressor) -> list[_Part]:
+    parts = [
+        _Part(bucket.values, [span], span.compressor or compressor, exact=False)
+        for span in bucket.spans
+        if not span.exact
+    ]
     exact = [span for span in bucket.spans if span.exact]
     if exact:
-        parts.append(_Part(bucket.values, exact, exact=True))
+        parts.append(_Part(bucket.values, exact, _EXACT, exact=True))
     return parts
 
 
-def _decode_mean(parts: list[_Part], messages: list[torch.Tensor], compressor: Compressor) -> None:
+def _decode_mean(parts: list[_Part], messages: list[torch.Tensor]) -> None:
     split = [_split(message, len(parts), rank) for rank, message in enumerate(messages)]
     for index, part in enumerate(parts):
         total = part.accumulator()
         for rank, frames in enumerate(split):
             try:
-                compressor.decompress_add_(frames[index], total, serial=True)
+                part.compressor.decompress_add_(frames[index], total, serial=True)
             except FrameError as error:
                 raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
         divide_(total, len(messages))
@@ -143,10 +166,10 @@ def _split(message: torch.Tensor, count: int, rank: int) -> list[torch.Tensor]:
         raise ExchangeError(f"message from rank {rank}: {error}") from error
 
 
-def _squared_error(part: _Part, frame: torch.Tensor, compressor: Compressor) -> tuple[float, float]:
+def _squared_error(part: _Part, frame: torch.Tensor) -> tuple[float, float]:
     error = signal = 0.0
-    decoded = compressor.decompress(frame, serial=True)
-    for sent, exact in zip(pieces(decoded), pieces(part.gathered()), strict=True):
+    decoded = part.compressor.decompress(frame, limit=part.numel, serial=True)
+    for sent, exact in zip(pieces(decoded), pieces(part.compressed), strict=True):
         exact = exact.double()
         error += float((sent.double() - exact).square().sum())
         signal += float(exact.square().sum())

@@ -40,4 +40,4 @@ class AllReduce(Exchange):
         with channel.meter.wire():
             dist.all_reduce(values, group=channel.group)
         sent_bytes = values.numel() * values.element_size()
-        channel.meter.count_sent(values.numel(), values.numel(), sent_bytes)
+        channel.meter.count_sent(values.numel(), values.numel(), sent_bytes, sent_bytes)

@@ -10,6 +10,7 @@ import torch
 
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.channel import Channel
+from slimgrad.comm.feedback_memory import FeedbackMemory
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,17 @@ class Span:
     Attributes:
         name: parameter name, the same on all ranks.
         start, stop: range of components.
-        exact: whether it is sent without quantization.
+        exact: whether it is sent without compression.
+        shape: of the parameter.
+        compressor: what sends it, None for the one of the exchange.
     """
 
     name: str
     start: int
     stop: int
     exact: bool
+    shape: tuple[int, ...]
+    compressor: Compressor | None = None
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,13 @@ class GradientBucket:
         values: flat and contiguous, one floating dtype; overwritten by the mean.
         spans: the tensors in it, in the same order on all ranks; they do not overlap.
         label: what to call it in messages.
+        feedback: what adds to compressed tensors what earlier frames left out, if anything.
     """
 
     values: torch.Tensor
     spans: tuple[Span, ...]
     label: str
+    feedback: FeedbackMemory | None = None
 
 
 class Exchange(ABC):
