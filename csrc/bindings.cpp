@@ -7,6 +7,8 @@
 namespace nb = nanobind;
 
 namespace slimgrad {
+void register_dither(nb::module_& module);
+void register_packing(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_rans(nb::module_& module);
@@ -19,6 +21,8 @@ NB_MODULE(_native, module) {
   module.def("isa", [] { return isa_name(current_isa()); });
   module.def("best_isa", [] { return isa_name(best_isa()); });
   module.def("set_isa", &set_isa, nb::arg("name"));
+  register_dither(module);
+  register_packing(module);
   register_quantize(module);
   register_topone(module);
   register_rans(module);

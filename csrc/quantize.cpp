@@ -1,8 +1,9 @@
 // Bucket norm, stochastic rounding and packing in one pass over memory.
 #include "quantize.h"
 
+#include "fused_block.h"
 #include "parallel.h"
-#include "quantize_block.h"
+#include "step_norm.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -14,9 +15,10 @@ constexpr int64_t kCached = 65536;  // components, at most, for both to find the
 template <typename NormType>
 void take_scales(const QuantizeArgs& args, int64_t first, int64_t last) {
   for (int64_t e = first; e < last; e += args.bucket_size) {
-    const int64_t left = last - e;
-    args.scales[e / args.bucket_size] = bucket_scale<NormType>(
-        args.vector + e, left < args.bucket_size ? left : args.bucket_size);
+    const int64_t size = last - e < args.bucket_size ? last - e : args.bucket_size;
+    NormType norm;
+    add_components(norm, args.vector + e, size);
+    args.scales[e / args.bucket_size] = finished(norm, args, args.vector + e, size);
   }
 }
 
@@ -31,6 +33,8 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
     round_blocks(args, UniformGrid(args), first, last);
   } else if (args.grid == Grid::exponential) {
     round_blocks(args, ExponentialGrid(args), first, last);
+  } else if (args.grid == Grid::integer) {
+    round_blocks(args, IntegerGrid(args), first, last);
   } else if (args.bits <= 4) {
     const TableGrid<8>::Memory memory(args);
     round_blocks(args, TableGrid<8>(memory), first, last);
@@ -42,45 +46,87 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
 
 // Whether fused_range serves.
 bool is_fused(const QuantizeArgs& args) {
-  return args.bits == 4 && args.grid != Grid::table && args.bucket_size % kBlock == 0;
+  if (args.bucket_size % kBlock != 0) return false;
+  return args.grid == Grid::table ? args.bits == 4 : has_fused_block(args.bits);
 }
+
+// The bucket of a component, block by block without division.
+class Place {
+ public:
+  int64_t bucket;
+  Place(int64_t component, int64_t size)
+      : bucket(component / size), left_(size - component % size), size_(size) {}
+  // To the next block; whether a bucket ended.
+  bool advance() {
+    left_ -= kBlock;
+    if (left_ > 0) return false;
+    left_ = size_;
+    ++bucket;
+    return true;
+  }
+
+ private:
+  int64_t left_, size_;
+};
 
 // Rounds and packs components [first, last). Norms of buckets that begin `lead` components after
 // `first` or later, and end before `last`, are taken on the way; all others must be known.
-template <typename NormType, typename GridType>
+template <int kBits, typename NormType, typename GridType>
 void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
                   int64_t lead) {
   const int64_t size = args.bucket_size;
   const int64_t norms_end = lead == 0 ? first : first + (last - first) / size * size;
   NormType norm;
+  RandomWords random(args.key, first);
+  Place place(first, size), later(first + lead, size);
   for (int64_t e = first; e < last; e += kBlock) {
+    if (e % kChunk == 0) random = RandomWords(args.key, e);
     const float* x = args.vector + e;
-    const Fraction fraction = fraction_of(args.scales[e / size]);
-    const int64_t later = e + lead;
-    const bool takes_norm = later < norms_end;
-    if (last - e >= kBlock && fraction.pre == 1.0f) {
+    const float scale = args.scales[place.bucket];
+    const Fraction fraction = GridType::prepared(fraction_of(scale));
+    const bool is_plain = fraction.pre == 1.0f && !(GridType::kTakesSigns && scale != scale);
+    const bool takes_norm = e + lead < norms_end;
+    if (last - e >= kBlock && is_plain) {
       // Behind the last norm to be taken the sums are of no use, and done without a branch.
-      const float* ahead = takes_norm ? args.vector + later : x;
-      FusedBlock<GridType, NormType>(x, grid, fraction, random_words(args, e), ahead, norm)
-          .run(args.packed + e / kBlock * block_bytes(4));
+      const float* ahead = takes_norm ? x + lead : x;
+      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, random, ahead, norm)
+          .run(args.packed + e / kBlock * block_bytes(kBits));
     } else {
       quantize_any_block(args, grid, e);
-      if (takes_norm) add_components(norm, args.vector + later, kBlock);
+      random.skip(kBlock);
+      if (takes_norm) add_components(norm, x + lead, kBlock);
     }
-    const int64_t end = later + kBlock;
-    if (takes_norm && end % size == 0) {
-      args.scales[later / size] = norm.scale(args.vector + end - size, size);
+    place.advance();
+    if (later.advance() && takes_norm) {
+      args.scales[later.bucket - 1] = finished(norm, args, x + lead + kBlock - size, size);
       norm = NormType();
     }
+  }
+}
+
+template <typename NormType, typename GridType>
+void fused_width(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
+                 int64_t lead) {
+  switch (args.bits) {
+    case 2: return fused_blocks<2, NormType>(args, grid, first, last, lead);
+    case 3: return fused_blocks<3, NormType>(args, grid, first, last, lead);
+    case 4: return fused_blocks<4, NormType>(args, grid, first, last, lead);
+    default: return fused_blocks<8, NormType>(args, grid, first, last, lead);
   }
 }
 
 template <typename NormType>
 void fused_range(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
   if (args.grid == Grid::uniform)
-    fused_blocks<NormType>(args, UniformGrid(args), first, last, lead);
-  else
-    fused_blocks<NormType>(args, ExponentialGrid(args), first, last, lead);
+    return fused_width<NormType>(args, UniformGrid(args), first, last, lead);
+  if (args.grid == Grid::exponential)
+    return fused_width<NormType>(args, ExponentialGrid(args), first, last, lead);
+  const TableGrid<8>::Memory memory(args);
+  fused_blocks<4, NormType>(args, TableGrid<8>(memory), first, last, lead);
+}
+
+void fused_integers(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
+  fused_width<StepOfIntegers>(args, IntegerGrid(args), first, last, lead);
 }
 
 // The work of one thread that depends on the norm.
@@ -89,9 +135,12 @@ struct NormKernels {
   void (*fused)(const QuantizeArgs&, int64_t first, int64_t last, int64_t lead);
 };
 
-template <typename NormType>
-constexpr NormKernels norm_kernels() {
-  return {take_scales<NormType>, fused_range<NormType>};
+NormKernels kernels_of(Norm norm) {
+  switch (norm) {
+    case Norm::l2: return {take_scales<SumOfSquares>, fused_range<SumOfSquares>};
+    case Norm::linf: return {take_scales<LargestMagnitude>, fused_range<LargestMagnitude>};
+    default: return {take_scales<StepOfIntegers>, fused_integers};
+  }
 }
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -113,8 +162,7 @@ int64_t tile_size(int64_t bucket_size) {
 }  // namespace
 
 void quantize(const QuantizeArgs& args) {
-  const NormKernels kernels = args.norm == Norm::l2 ? norm_kernels<SumOfSquares>()
-                                                    : norm_kernels<LargestMagnitude>();
+  const NormKernels kernels = kernels_of(args.norm);
   const int64_t n = args.n, tile = tile_size(args.bucket_size);
   const bool fused = is_fused(args);
   // Runs work(first, last) over components in multiples of `unit`.

@@ -1,86 +1,92 @@
-// Random bits of a component, and unbiased rounding of a fraction in [0, 1] to a level index.
+// Unbiased rounding of a fraction in [0, 1] to a level index, or of a number to an integer.
 //
 // A grid's round() leaves the index kShift bits up, above bits that its caller masks off.
 #pragma once
+#include "fraction.h"
 #include "quantize.h"
-#include "simd.h"
+#include "random_words.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-constexpr int64_t kChunk = 65536;  // components that share a pair of 32-bit keys
-
-struct ChunkKeys {
-  uint32_t first, second;
-};
-
-SLIMGRAD_INLINE ChunkKeys chunk_keys(uint64_t key, int64_t chunk) {
-  uint64_t z = key + (static_cast<uint64_t>(chunk) + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-  z ^= z >> 31;
-  return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
+SLIMGRAD_INLINE Fraction with_sign(const Fraction& f) {
+  return {f.keep == 0 ? 0 : 0xFFFFFFFFu, f.pre, f.inverse};
 }
 
-// Thirty-two random bits a lane: the low half for one vector of components, the high half for the
-// next. Steps from one pair of vectors to the next.
-class RandomWords {
- public:
-  SLIMGRAD_INLINE RandomWords(ChunkKeys keys, int64_t place_in_chunk) {
-    alignas(64) uint32_t start[16];
-    const uint32_t counter = static_cast<uint32_t>(place_in_chunk / 2);
-    for (uint32_t lane = 0; lane < 16; ++lane) start[lane] = (counter + lane) * kStep + keys.first;
-    state_ = load_words(start);
-    second_ = all_words(keys.second);
-  }
-  SLIMGRAD_INLINE Words next() {
-    Words x = state_;
-    state_ = state_ + all_words(16 * kStep);
-    x = x ^ (x >> 16);
-    x = x * all_words(0x7FEB352Du);
-    x = x ^ (x >> 15);
-    x = x ^ second_;
-    x = x * all_words(0x846CA68Bu);
-    return x ^ (x >> 16);
-  }
-
- private:
-  static constexpr uint32_t kStep = 0x9E3779B9u;
-  Words state_, second_;
+// A grid of magnitudes takes fractions without sign, unless kTakesSigns; the sign of a symbol is that
+// of the component.
+struct Magnitudes {
+  static constexpr bool kSigned = false, kTakesSigns = false;
+  static Fraction prepared(const Fraction& fraction) { return fraction; }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return rounded; }
+  static SLIMGRAD_INLINE Words signed_like(Words, Words component) { return component; }
 };
 
-// Levels j / m: one addition of random bits below a fixed point.
-class UniformGrid {
- public:
+// Random bits added to a signed fixed point with 16 bits behind the point.
+struct SignedIntegers {
+  static constexpr bool kSigned = true, kTakesSigns = true;
   static constexpr int kShift = 16;
+  static Fraction prepared(const Fraction& f) { return with_sign(f); }
+  template <int Half>
+  static SLIMGRAD_INLINE Words rounded(Floats fixed, Words random) {
+    return nearest_integers(fixed) + (Half == 0 ? random & all_words(0xFFFF) : random >> 16);
+  }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) {
+    return absolute(shifted_right_signed(rounded, kShift)) << kShift;
+  }
+  static SLIMGRAD_INLINE Words signed_like(Words rounded, Words) { return rounded; }
+};
+
+// Levels j / m.
+class UniformGrid : public SignedIntegers {
+ public:
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
       : steps_(all_floats(static_cast<float>(args.magnitudes) * 65536.0f)) {}
   template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
-    // Adding 2^23 leaves the nearest integer below the exponent, which the other addend takes off.
-    const Words fixed = as_words(fraction * steps_ + all_floats(0x1p23f));
-    const Words base = all_words(0u - 0x4B000000u);
-    return fixed + (Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base);
+    return rounded<Half>(fraction * steps_, random);
   }
 
  private:
   Floats steps_;
 };
 
+// Integers of a step that keeps what is rounded within the magnitudes of a symbol.
+class IntegerGrid : public SignedIntegers {
+ public:
+  explicit SLIMGRAD_INLINE IntegerGrid(const QuantizeArgs&) {}
+  static Fraction prepared(const Fraction& f) {
+    return with_sign({f.keep, f.pre, f.inverse * 65536.0f});
+  }
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fixed, Words random) const {
+    return rounded<Half>(fixed, random);
+  }
+};
+
 // Levels 2^(j-1-s): random bits added below the exponent carry into it with the right probability.
 // A fraction under the smallest level is shifted up by it, the others are doubled, so that the
 // exponent counts levels from a constant in both cases; the constant is taken off by bits that lie
 // above the random ones.
-class ExponentialGrid {
+class ExponentialGrid : public Magnitudes {
  public:
   static constexpr int kShift = 23;
+#if defined(SLIMGRAD_ISA_avx512)
+  // Signs stay where they are, which saves taking them off.
+  static constexpr bool kTakesSigns = true;
+  static Fraction prepared(const Fraction& f) { return with_sign(f); }
+#endif
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
       : smallest_(all_floats(args.levels[1])),
         base_(all_words(64u - (static_cast<uint32_t>(128 - args.magnitudes) << 23))) {}
   template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+#if defined(SLIMGRAD_ISA_avx512)
+    const Floats shifted = fraction + larger_magnitude(fraction, smallest_);
+#else
     const Floats shifted = fraction + larger(fraction, smallest_);
+#endif
     const Words placed = Half == 0 ? random << 7 : random >> 9;
     return as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_);
   }
@@ -93,7 +99,7 @@ class ExponentialGrid {
 // Any ascending levels, kSize of them at most: a binary search, then one comparison with the random
 // bits.
 template <int kSize>
-class TableGrid {
+class TableGrid : public Magnitudes {
  public:
   static constexpr int kShift = 0;
   struct Memory {

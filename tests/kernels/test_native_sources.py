@@ -19,6 +19,8 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     [
         "quantize",
         "dequantize",
+        "dither",
+        "packing",
         "topone",
         "rans",
         "context",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slimgrad.kernels.checksum import crc32
 from slimgrad.kernels.context import context_decode, context_encode
+from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rans import rans_decode, rans_encode
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
@@ -17,6 +18,7 @@ __all__ = [
     "crc32",
     "dequantize",
     "dequantize_add_",
+    "dither",
     "pack_symbols",
     "packed_bytes",
     "quantize",
@@ -24,5 +26,7 @@ __all__ = [
     "rans_encode",
     "symbol_counts",
     "topone_weight_grad",
+    "undither",
+    "undither_add_",
     "unpack_symbols",
 ]
