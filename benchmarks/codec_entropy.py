@@ -1,4 +1,4 @@
-"""The entropy codecs and the checksum: speed beside the 4-bit quantizer, size beside entropy."""
+"""Entropy codecs and checksum: speed beside the 4-bit quantizer, size beside the entropy."""
 
 from __future__ import annotations
 

@@ -17,6 +17,12 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 @pytest.mark.parametrize(
     "name",
     [
+        "dequantize",
+        "dither",
+        "packing",
+        "quantize",
+        "rans",
+        "topone",
         "context",
         "crc32",
         "dequantize",

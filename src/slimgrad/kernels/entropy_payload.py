@@ -101,11 +101,24 @@ def states(symbols: int, run: int) -> int:
     return min(STATES, -(-symbols // run))
 
 
-def check_payload(payload: torch.Tensor, n: int, bits: int) -> None:
-    """ConfigError unless the arguments of a decoder are of the right kind."""
+def open_payload(
+    payload: torch.Tensor, n: int, bits: int, tables: int, run: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The frequencies and places of read_tables and read_places; None when there are no symbols.
+
+    Raises:
+        ConfigError: an argument of another kind.
+        FrameError: not laid out as a payload of n symbols.
+    """
     check_bits(bits)
     check_count(n)
     check_vector("payload", payload, torch.uint8)
+    if n == 0:
+        if len(payload):
+            raise FrameError(f"no symbols take no bytes, not {len(payload)}", 0)
+        return None
+    rows = read_tables(payload, tables, bits)
+    return rows, read_places(payload, n, table_bytes(tables, bits), run)
 
 
 def entropy(frequencies: torch.Tensor) -> float:
@@ -127,9 +140,9 @@ __all__ = [
     "TOTAL_BITS",
     "check_frequencies",
     "check_packed",
-    "check_payload",
     "chunk_sizes",
     "entropy",
+    "open_payload",
     "payload_bounds",
     "read_places",
     "read_tables",

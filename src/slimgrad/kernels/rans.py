@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from slimgrad.core.errors import ConfigError, FrameError
+from slimgrad.core.errors import ConfigError
 from slimgrad.kernels.backend import native_module
 from slimgrad.kernels.entropy_payload import (
     check_frequencies,
     check_packed,
-    check_payload,
     entropy,
-    read_places,
-    read_tables,
-    table_bytes,
+    open_payload,
 )
 from slimgrad.kernels.native import rans as native
 from slimgrad.kernels.reference import rans as reference
@@ -98,14 +95,11 @@ def rans_decode(payload: torch.Tensor, n: int, bits: int, *, serial: bool = Fals
         ConfigError: an argument of another kind.
         FrameError: not what an encoder writes for n symbols, with the position in the payload.
     """
-    check_payload(payload, n, bits)
-    if n == 0:
-        if len(payload):
-            raise FrameError(f"no symbols take no bytes, not {len(payload)}", 0)
-        return torch.empty(0, dtype=torch.uint8)
     payload = payload.contiguous()
-    table = read_tables(payload, 1, bits)
-    places = read_places(payload, n, table_bytes(1, bits), run=1)
+    found = open_payload(payload, n, bits, 1, run=1)
+    if found is None:
+        return torch.empty(0, dtype=torch.uint8)
+    table, places = found
     module = native_module()
     if module is None:
         return reference.rans_decode(payload, n, bits, places.tolist())
