@@ -6,20 +6,16 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from slimgrad.core.errors import ConfigError
-from slimgrad.core.registry import unknown_name_message
+from slimgrad.theory.arguments import (
+    NORMS,
+    checked_grid,
+    checked_integer,
+    checked_norm,
+    checked_number,
+)
+from slimgrad.theory.relaxation import largest_curvature
 
-NORMS = ("l2", "linf")
-
-
-def _checked(levels: Sequence[float], n: int) -> tuple[float, ...]:
-    grid = tuple(float(level) for level in levels)
-    ascending = all(low < high for low, high in pairwise(grid))
-    if len(grid) < 2 or grid[0] != 0.0 or grid[-1] != 1.0 or not ascending:
-        raise ConfigError(f"levels must ascend strictly from 0 to 1, got {grid!r}")
-    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-        raise ConfigError(f"n must be an integer >= 0, got n={n!r}")
-    return grid
+__all__ = ["NORMS", "rounding_resolution_bound", "variance_bound"]
 
 
 def variance_bound(levels: Sequence[float], n: int, norm: str = "l2") -> float:
@@ -56,13 +52,11 @@ def variance_bound(levels: Sequence[float], n: int, norm: str = "l2") -> float:
         Sharpens Ramezani-Kebrya et al. (2021), Theorem 4, which does not hold just above
         n = 2^(2s+1), and Alistarh et al. (2017), Lemma 3.1.
     """
-    grid = _checked(levels, n)
-    if norm not in NORMS:
-        raise ConfigError(unknown_name_message("norm", norm, NORMS))
+    grid, n, norm = checked_grid(levels), checked_integer("n", n), checked_norm(norm)
     if n == 0:
         return 0.0
     pairs = list(pairwise(grid))
-    kappa = max(((high - low) ** 2 / (4 * low * high) for low, high in pairs[1:]), default=0.0)
+    kappa = largest_curvature(grid)
     widest = max(high - low for low, high in pairs)
     first = grid[1]
     if norm == "linf":
@@ -86,15 +80,16 @@ def rounding_resolution_bound(levels: Sequence[float], n: int, resolution: float
     Args:
         levels: ascending grid of non-negative levels, 0 and 1 included.
         n: length of a bucket in components, >= 0.
-        resolution: step of the probabilities, for example 2**-16.
+        resolution: step of the probabilities, 0 to 1, for example 2**-16.
 
     Raises:
-        ConfigError: levels that do not ascend from 0 to 1, or a bad ``n``.
+        ConfigError: levels that do not ascend from 0 to 1, a bad ``n`` or resolution.
 
     >>> rounding_resolution_bound((0, 0.5, 1), 4, resolution=0.5)
     0.25
     """
-    grid = _checked(levels, n)
+    grid, n = checked_grid(levels), checked_integer("n", n)
+    resolution = checked_number("resolution", resolution, 0, 1)
     pairs = list(pairwise(grid))
     steepest = max((((high - low) / low) ** 2 for low, high in pairs[1:]), default=0.0)
     widest = max(high - low for low, high in pairs)
