@@ -9,6 +9,7 @@ namespace nb = nanobind;
 namespace slimgrad {
 void register_quantize(nb::module_& module);
 void register_topone(nb::module_& module);
+void register_buckets(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -19,4 +20,5 @@ NB_MODULE(_native, module) {
   module.def("set_isa", &set_isa, nb::arg("name"));
   register_quantize(module);
   register_topone(module);
+  register_buckets(module);
 }

@@ -42,7 +42,8 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
 
 // Whether fused_range serves.
 bool is_fused(const QuantizeArgs& args) {
-  return args.bits == 4 && args.grid != Grid::table && args.bucket_size % kBlock == 0;
+  return args.bits == 4 && args.grid != Grid::table && args.bucket_size % kBlock == 0 &&
+         args.norm != Norm::power_of_two;
 }
 
 // Rounds and packs components [first, last). Norms of buckets that begin `lead` components after
@@ -94,6 +95,12 @@ constexpr NormKernels norm_kernels() {
   return {take_scales<NormType>, fused_range<NormType>};
 }
 
+NormKernels kernels_of(Norm norm) {
+  if (norm == Norm::l2) return norm_kernels<SumOfSquares>();
+  if (norm == Norm::linf) return norm_kernels<LargestMagnitude>();
+  return {take_scales<PowerOfTwoAbove>, nullptr};  // never fused
+}
+
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t at_least_one(int64_t a) { return a < 1 ? 1 : a; }
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -113,8 +120,7 @@ int64_t tile_size(int64_t bucket_size) {
 }  // namespace
 
 void quantize(const QuantizeArgs& args) {
-  const NormKernels kernels = args.norm == Norm::l2 ? norm_kernels<SumOfSquares>()
-                                                    : norm_kernels<LargestMagnitude>();
+  const NormKernels kernels = kernels_of(args.norm);
   const int64_t n = args.n, tile = tile_size(args.bucket_size);
   const bool fused = is_fused(args);
   // Runs work(first, last) over components in multiples of `unit`.

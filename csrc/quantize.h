@@ -8,7 +8,7 @@
 namespace slimgrad {
 
 enum class Grid { uniform = 1, exponential = 2, table = 3 };
-enum class Norm { l2 = 1, linf = 2 };
+enum class Norm { l2 = 1, linf = 2, power_of_two = 4, mean = 5, unit = 7 };
 
 struct QuantizeArgs {
   const float* vector;

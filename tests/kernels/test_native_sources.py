@@ -10,11 +10,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path.stem for path in (ROOT / "csrc").glob("*.cpp") if not path.stem.startswith("bind")
+)
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
-@pytest.mark.parametrize("name", ["quantize", "dequantize", "topone", "dispatch", "parallel"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "quantize",
+        "dequantize",
+        "topone",
+        "dispatch",
+        "parallel",
+        "bucket_scales",
+        "no_zero",
+        "signs",
+    ],
+)
 def test_sources_compile_without_x86_instructions(name):
     assert COMPILER is not None
     # Without this macro x86 compilers take the paths of every other processor.

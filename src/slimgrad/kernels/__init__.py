@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from slimgrad.kernels.buckets import bucket_scales, quantize_no_zero, quantize_signs
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "bucket_scales",
     "dequantize",
     "dequantize_add_",
     "pack_symbols",
     "packed_bytes",
     "quantize",
+    "quantize_no_zero",
+    "quantize_signs",
     "topone_weight_grad",
     "unpack_symbols",
 ]
