@@ -100,7 +100,8 @@ class Compressor:
         vector = flat
         if flat.dtype != torch.float32:
             vector = copy_(torch.empty(flat.numel(), dtype=torch.float32), flat, serial=serial)
-        quantized = self.quantizer.quantize(vector, stream, serial=serial)
+        quantizer = self.quantizer.for_tensor(key)
+        quantized = quantizer.quantize(vector, stream, serial=serial)
         return wire.encode_quantized(quantized, self.codec.encode(quantized), self.codec.code_id)
 
     def decompress(self, frame: torch.Tensor, *, serial: bool = False) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from slimgrad.comm.compressor import Compressor
-from slimgrad.comm.exchange import EXCHANGES, Channel, Exchange
+from slimgrad.comm.exchange import EXCHANGES, AllGather, Channel, Exchange
 from slimgrad.comm.frame import DTYPE_IDS
 from slimgrad.comm.handle import CompressionHandle
 from slimgrad.comm.handshake import require_same_settings
@@ -30,6 +30,7 @@ def compress(
     *,
     codec: str = "fixed",
     exchange: str = "auto",
+    aggregate: str = "mean",
     feedback: None = None,
     policy: Policy | None = None,
     seed: int = 0,
@@ -52,6 +53,7 @@ def compress(
         quantizer: for example ``NUQSGD(bits=4)``, or None.
         codec: name of a codec.
         exchange: name of an exchange; "auto" takes all_gather, or all_reduce without a quantizer.
+        aggregate: "mean", or "majority" for the vote of signSGD, see ``majority_vote``.
         feedback: only None so far.
         policy: which tensors go exact; by default those of one dimension or under 1024 components.
         seed: of the random streams, which are (seed, step, parameter name, rank).
@@ -82,7 +84,7 @@ def compress(
             "which unbiased quantizers need no substitute for"
         )
     compressor = Compressor(quantizer, codec)
-    chosen = _choose_exchange(exchange, quantizer)
+    chosen = _choose_exchange(exchange, quantizer, aggregate)
     policy = Policy() if policy is None else policy
     if not isinstance(policy, Policy):
         raise ConfigError(f"policy must be a Policy or None, got {policy!r}")
@@ -123,7 +125,7 @@ def _register(ddp: DistributedDataParallel, handle: CompressionHandle) -> None:
         ) from error
 
 
-def _choose_exchange(name: str, quantizer: Quantizer | None) -> Exchange:
+def _choose_exchange(name: str, quantizer: Quantizer | None, aggregate: str) -> Exchange:
     if name == "auto":
         return EXCHANGES.get("all_reduce" if quantizer is None else "all_gather")()
     if name not in EXCHANGES:
@@ -134,7 +136,14 @@ def _choose_exchange(name: str, quantizer: Quantizer | None) -> Exchange:
             f"exchange {name!r} adds exact values and cannot carry {quantizer!r}; "
             "use exchange='auto' or 'all_gather'"
         )
-    return chosen
+    if aggregate == "mean":
+        return chosen
+    if quantizer is None or not isinstance(chosen, AllGather):
+        raise ConfigError(
+            f"aggregate={aggregate!r} needs a quantizer and exchange='auto' or 'all_gather'; "
+            "use aggregate='mean'"
+        )
+    return AllGather(aggregate)
 
 
 def _check_parameters(parameters: dict[str, torch.nn.Parameter]) -> None:
@@ -210,6 +219,7 @@ def _settings(
         "quantizer": repr(compressor.quantizer),
         "codec": compressor.codec.name,
         "exchange": exchange.name,
+        "aggregate": getattr(exchange, "aggregate", "mean"),
         "policy": repr(policy),
         "seed": str(seed),
         "parameters": hashlib.blake2b(layout.encode(), digest_size=8).hexdigest(),

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange import Channel, Exchange, GradientBucket, Span
 from slimgrad.comm.policy import Policy
+from slimgrad.comm.quantizers.adaptive import AdaptiveQuantizer
 from slimgrad.comm.serial import multiply_
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
 from slimgrad.core.errors import CheckpointError, ConfigError
@@ -53,6 +54,11 @@ class CompressionHandle:
             f"{self._policy!r}, world_size={self._meter.world_size}, step={self.step})"
         )
 
+    @property
+    def _adaptive(self) -> AdaptiveQuantizer | None:
+        quantizer = self._compressor.quantizer
+        return quantizer if isinstance(quantizer, AdaptiveQuantizer) else None
+
     def report(self) -> TrafficReport:
         """What this rank sent so far, and how long it took."""
         return self._meter.report()
@@ -61,14 +67,18 @@ class CompressionHandle:
         """Measure the relative error of what this rank sends, at the price of decoding it."""
         self._meter.measures_error = on
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs to continue the same random streams.
 
-        Plain integers, keyed by nothing that depends on buckets or on the number of ranks; loads
-        with ``torch.load(..., weights_only=True)``. Rank r of a resumed run continues the streams
-        of rank r, whatever the number of ranks.
+        Plain integers, and for adaptive quantizers "levels": a tensor for each parameter name.
+        Keyed by nothing that depends on buckets or on the number of ranks; loads with
+        ``torch.load(..., weights_only=True)``. Rank r of a resumed run continues the streams of
+        rank r, whatever the number of ranks; levels are the same on all ranks.
         """
-        return {"version": _STATE_VERSION, "step": self.step, "seed": self.seed}
+        state: dict[str, Any] = {"version": _STATE_VERSION, "step": self.step, "seed": self.seed}
+        if self._adaptive is not None:
+            state["levels"] = self._adaptive.state_dict()
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.
@@ -77,9 +87,15 @@ class CompressionHandle:
             CheckpointError: the state is of another version or not a state of this class.
         """
         expected = {"version", "step", "seed"}
-        if set(state) != expected or not all(isinstance(v, int) for v in state.values()):
+        integers = {name: value for name, value in state.items() if name != "levels"}
+        if set(integers) != expected or not all(isinstance(v, int) for v in integers.values()):
             raise CheckpointError(
-                f"compression state must hold the integers {sorted(expected)}, got {dict(state)!r}"
+                f"compression state must hold the integers {sorted(expected)}, got {integers!r}"
+            )
+        if ("levels" in state) != (self._adaptive is not None):
+            raise CheckpointError(
+                "compression state with levels belongs to a quantizer that adapts, "
+                f"this is {self._compressor!r}"
             )
         if state["version"] != _STATE_VERSION:
             raise CheckpointError(
@@ -89,6 +105,8 @@ class CompressionHandle:
             stream_key(state["seed"], state["step"], "")
         except ConfigError as error:
             raise CheckpointError(f"compression state cannot be continued: {error}") from error
+        if self._adaptive is not None:
+            self._adaptive.load_state_dict(state["levels"])
         self.step, self.seed = state["step"], state["seed"]
 
     def close(self) -> None:

@@ -12,12 +12,10 @@ CLASSES = [NUQSGD, QSGD, QSGDinf]
 
 
 def test_registry_files_each_class_under_its_file_name():
-    assert list(QUANTIZERS) == ["nuqsgd", "qsgd", "qsgdinf"]
     for name in QUANTIZERS:
         cls = QUANTIZERS.get(name)
         assert cls.name == name
         assert cls.__module__.endswith(f".{name}")
-        assert cls.unbiased
     with pytest.raises(ConfigError, match="did you mean 'nuqsgd'"):
         QUANTIZERS.get("nuqsdg")
 

@@ -10,9 +10,13 @@ from slimgrad.comm import frame as wire
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.base import Exchange, GradientBucket, Span
 from slimgrad.comm.exchange.channel import Channel
+from slimgrad.comm.exchange.level_agreement import refresh_levels
+from slimgrad.comm.majority import majority_vote
 from slimgrad.comm.serial import copy_, divide_, pieces, zero_
-from slimgrad.core.errors import ExchangeError, FrameError
+from slimgrad.core.errors import ConfigError, ExchangeError, FrameError
+from slimgrad.core.registry import unknown_name_message
 
+AGGREGATES = ("mean", "majority")
 # No codec needs more for a component and its share of tables; a peer that announces more is wrong.
 _LIMIT_BYTES_PER_COMPONENT = 16
 _LIMIT_BYTES_PER_FRAME = 65536
@@ -27,10 +31,22 @@ class AllGather(Exchange):
 
     Guarantee: unbiased if the quantizer is; for W ranks the variance of the mean is the mean of
     the ranks' variances over W. Non-finite values reach all ranks.
+
+    Args:
+        aggregate: "mean", or "majority" for ``majority_vote`` of the compressed tensors; exact
+            tensors are averaged in either case.
+
+    Raises:
+        ConfigError: another aggregate.
     """
 
     name: ClassVar[str] = "all_gather"
     compresses: ClassVar[bool] = True
+
+    def __init__(self, aggregate: str = "mean") -> None:
+        if aggregate not in AGGREGATES:
+            raise ConfigError(unknown_name_message("aggregate", aggregate, AGGREGATES))
+        self.aggregate = aggregate
 
     def average(
         self,
@@ -45,6 +61,8 @@ class AllGather(Exchange):
         if not bucket.spans:
             return
         parts = _parts(bucket)
+        named = [(part.key, part.gathered()) for part in parts if not part.exact]
+        refresh_levels(compressor.quantizer, named, channel, step)
         with channel.meter.codec():
             frames = [
                 part.encode(compressor, step=step, seed=seed, rank=channel.rank) for part in parts
@@ -61,7 +79,7 @@ class AllGather(Exchange):
                 message, same_length=compressor.fixed_length, limit_bytes=limit
             )
         with channel.meter.codec():
-            _decode_mean(parts, messages, compressor)
+            _combine(parts, messages, compressor, self.aggregate)
         total = sum(part.numel for part in parts)
         exact = total
         if compressor.quantizer is not None:
@@ -75,7 +93,7 @@ class _Part:
     def __init__(self, values: torch.Tensor, spans: list[Span], *, exact: bool) -> None:
         self.exact = exact
         self.name = ", ".join(span.name for span in spans)
-        self._key = spans[0].name
+        self.key = spans[0].name
         self._slices = [values[span.start : span.stop] for span in spans]
         self.numel = sum(piece.numel() for piece in self._slices)
 
@@ -92,7 +110,7 @@ class _Part:
         if self.exact:
             return wire.encode_raw(self.gathered())
         return compressor.compress(
-            self.gathered(), key=self._key, step=step, rank=rank, seed=seed, serial=True
+            self.gathered(), key=self.key, step=step, rank=rank, seed=seed, serial=True
         )
 
     def accumulator(self) -> torch.Tensor:
@@ -123,17 +141,34 @@ def _parts(bucket: GradientBucket) -> list[_Part]:
     return parts
 
 
-def _decode_mean(parts: list[_Part], messages: list[torch.Tensor], compressor: Compressor) -> None:
+def _combine(
+    parts: list[_Part], messages: list[torch.Tensor], compressor: Compressor, aggregate: str
+) -> None:
     split = [_split(message, len(parts), rank) for rank, message in enumerate(messages)]
     for index, part in enumerate(parts):
-        total = part.accumulator()
-        for rank, frames in enumerate(split):
-            try:
-                compressor.decompress_add_(frames[index], total, serial=True)
-            except FrameError as error:
-                raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
-        divide_(total, len(messages))
-        part.store(total)
+        frames = [rank_frames[index] for rank_frames in split]
+        if aggregate == "majority" and not part.exact:
+            part.store(_voted(part, frames))
+        else:
+            part.store(_mean(part, frames, compressor))
+
+
+def _mean(part: _Part, frames: list[torch.Tensor], compressor: Compressor) -> torch.Tensor:
+    total = part.accumulator()
+    for rank, frame in enumerate(frames):
+        try:
+            compressor.decompress_add_(frame, total, serial=True)
+        except FrameError as error:
+            raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
+    divide_(total, len(frames))
+    return total
+
+
+def _voted(part: _Part, frames: list[torch.Tensor]) -> torch.Tensor:
+    try:
+        return majority_vote(frames, serial=True)
+    except FrameError as error:
+        raise ExchangeError(f"frame of {part.name}: {error}") from error
 
 
 def _split(message: torch.Tensor, count: int, rank: int) -> list[torch.Tensor]:

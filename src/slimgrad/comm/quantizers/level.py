@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -106,21 +107,30 @@ class LevelQuantizer(Quantizer):
             levels, bucket, PROBABILITY_RESOLUTION
         )
 
-    def _check(self) -> None:
+    def _check(self, norms: Sequence[str] = NORMS) -> None:
         name = type(self).__name__
-        if not _is_integer(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
-            raise ConfigError(
-                f"{name} needs bits from {MIN_BITS} to {MAX_BITS} (sign included), "
-                f"got bits={self.bits!r}"
-            )
-        if not _is_integer(self.bucket_size) or not 1 <= self.bucket_size <= MAX_BUCKET_SIZE:
-            raise ConfigError(
-                f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
-                f"got bucket_size={self.bucket_size!r}"
-            )
-        if self.norm not in NORMS:
-            raise ConfigError(unknown_name_message("norm", self.norm, NORMS))
+        check_bits(name, self.bits)
+        check_bucket_size(name, self.bucket_size)
+        check_norm(self.norm, norms)
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def check_bits(name: str, bits: object, least: int = MIN_BITS) -> None:
+    """ConfigError unless ``bits`` is a width that symbols of quantizer ``name`` can have."""
+    if not isinstance(bits, int) or isinstance(bits, bool) or not least <= bits <= MAX_BITS:
+        raise ConfigError(
+            f"{name} needs bits from {least} to {MAX_BITS} (sign included), got bits={bits!r}"
+        )
+
+
+def check_bucket_size(name: str, size: object) -> None:
+    """ConfigError unless ``size`` is a length of buckets that a frame can name."""
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MAX_BUCKET_SIZE:
+        raise ConfigError(
+            f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, got bucket_size={size!r}"
+        )
+
+
+def check_norm(norm: object, norms: Sequence[str] = NORMS) -> None:
+    """ConfigError unless ``norm`` is one of ``norms``."""
+    if norm not in norms:
+        raise ConfigError(unknown_name_message("norm", norm, norms))
