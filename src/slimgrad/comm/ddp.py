@@ -84,7 +84,7 @@ def compress(
             "which unbiased quantizers need no substitute for"
         )
     compressor = Compressor(quantizer, codec)
-    chosen = _choose_exchange(exchange, quantizer, aggregate)
+    chosen = _with_aggregate(_choose_exchange(exchange, quantizer), quantizer, aggregate)
     policy = Policy() if policy is None else policy
     if not isinstance(policy, Policy):
         raise ConfigError(f"policy must be a Policy or None, got {policy!r}")
@@ -125,7 +125,7 @@ def _register(ddp: DistributedDataParallel, handle: CompressionHandle) -> None:
         ) from error
 
 
-def _choose_exchange(name: str, quantizer: Quantizer | None, aggregate: str) -> Exchange:
+def _choose_exchange(name: str, quantizer: Quantizer | None) -> Exchange:
     if name == "auto":
         return EXCHANGES.get("all_reduce" if quantizer is None else "all_gather")()
     if name not in EXCHANGES:
@@ -136,6 +136,10 @@ def _choose_exchange(name: str, quantizer: Quantizer | None, aggregate: str) -> 
             f"exchange {name!r} adds exact values and cannot carry {quantizer!r}; "
             "use exchange='auto' or 'all_gather'"
         )
+    return chosen
+
+
+def _with_aggregate(chosen: Exchange, quantizer: Quantizer | None, aggregate: str) -> Exchange:
     if aggregate == "mean":
         return chosen
     if quantizer is None or not isinstance(chosen, AllGather):

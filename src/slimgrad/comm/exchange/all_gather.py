@@ -79,7 +79,7 @@ class AllGather(Exchange):
                 message, same_length=compressor.fixed_length, limit_bytes=limit
             )
         with channel.meter.codec():
-            _combine(parts, messages, compressor, self.aggregate)
+            _decode_mean(parts, messages, compressor, self.aggregate)
         total = sum(part.numel for part in parts)
         exact = total
         if compressor.quantizer is not None:
@@ -141,7 +141,7 @@ def _parts(bucket: GradientBucket) -> list[_Part]:
     return parts
 
 
-def _combine(
+def _decode_mean(
     parts: list[_Part], messages: list[torch.Tensor], compressor: Compressor, aggregate: str
 ) -> None:
     split = [_split(message, len(parts), rank) for rank, message in enumerate(messages)]
