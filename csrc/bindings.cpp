@@ -7,6 +7,7 @@
 namespace nb = nanobind;
 
 namespace slimgrad {
+void register_dither(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_buckets(nb::module_& module);
@@ -18,6 +19,7 @@ NB_MODULE(_native, module) {
   module.def("isa", [] { return isa_name(current_isa()); });
   module.def("best_isa", [] { return isa_name(best_isa()); });
   module.def("set_isa", &set_isa, nb::arg("name"));
+  register_dither(module);
   register_quantize(module);
   register_topone(module);
   register_buckets(module);

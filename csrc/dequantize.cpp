@@ -4,6 +4,7 @@
 #include "lane_layout.h"
 #include "parallel.h"
 #include "quantize.h"
+#include "sinks.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -37,11 +38,7 @@ void dequantize_any_block(const DequantizeArgs& args, const Lookup<Size>& values
   spread_scales(args, first, count, value);
   for (int i = 0; i < kBlock; i += 16)
     store(value + i, load_floats(value + i) * values[load_words(symbols + i)]);
-  float* out = args.out + first;
-  if (args.add)
-    for (int i = 0; i < count; ++i) out[i] += args.alpha * value[i];
-  else
-    __builtin_memcpy(out, value, static_cast<size_t>(count) * sizeof(float));
+  write_or_add(value, count, args.add, args.alpha, args.out + first);
 }
 
 // Components [first, last) of symbols that have at most Size values.
@@ -52,24 +49,6 @@ void dequantize_range(const DequantizeArgs& args, int64_t first, int64_t last) {
   const Lookup<Size> values(padded);
   for (int64_t e = first; e < last; e += kBlock) dequantize_any_block(args, values, e);
 }
-
-struct Write {
-  static constexpr bool kReads = false;
-  SLIMGRAD_INLINE void operator()(float* out, Floats value) const { store(out, value); }
-};
-struct Add {
-  static constexpr bool kReads = true;
-  SLIMGRAD_INLINE void operator()(float* out, Floats value) const {
-    store(out, load_floats(out) + value);
-  }
-};
-struct AddScaled {
-  static constexpr bool kReads = true;
-  Floats alpha;
-  SLIMGRAD_INLINE void operator()(float* out, Floats value) const {
-    store(out, load_floats(out) + alpha * value);
-  }
-};
 
 // 4 bits, buckets of whole blocks.
 template <typename Sink>
@@ -91,15 +70,6 @@ void dequantize_nibbles(const DequantizeArgs& args, const Sink& sink, int64_t fi
   }
 }
 
-void dequantize_nibbles(const DequantizeArgs& args, int64_t first, int64_t last) {
-  if (!args.add)
-    dequantize_nibbles(args, Write{}, first, last);
-  else if (args.alpha == 1.0f)
-    dequantize_nibbles(args, Add{}, first, last);
-  else
-    dequantize_nibbles(args, AddScaled{all_floats(args.alpha)}, first, last);
-}
-
 }  // namespace
 
 void dequantize(const DequantizeArgs& args) {
@@ -110,7 +80,8 @@ void dequantize(const DequantizeArgs& args) {
     const int64_t first = begin * kBlock;
     const int64_t last = end * kBlock < args.n ? end * kBlock : args.n;
     if (whole_blocks)
-      dequantize_nibbles(args, first, last);
+      with_sink(args.add, args.alpha,
+                [&](const auto& sink) { dequantize_nibbles(args, sink, first, last); });
     else if (args.bits <= 4)
       dequantize_range<16>(args, first, last);
     else

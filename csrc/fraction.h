@@ -35,15 +35,16 @@ class SharedFraction {
   Floats inverse_;
 };
 
-// A fraction for every component of a block in which buckets may begin; zero behind the last.
+// A fraction for every component of a block in which buckets may begin; zero behind the last. What
+// `prepared` makes of a bucket's fraction is used.
 class SpreadFraction {
  public:
-  SpreadFraction(const QuantizeArgs& args, int64_t first) {
+  SpreadFraction(const QuantizeArgs& args, int64_t first, Fraction (*prepared)(const Fraction&)) {
     const int64_t end = first + kBlock < args.n ? first + kBlock : args.n;
     for (int64_t e = first; e < end;) {
       const int64_t bucket = e / args.bucket_size;
       const int64_t next = (bucket + 1) * args.bucket_size;
-      const Fraction f = fraction_of(args.scales[bucket]);
+      const Fraction f = prepared(fraction_of(args.scales[bucket]));
       for (const int64_t stop = next < end ? next : end; e < stop; ++e) {
         keep_[e - first] = f.keep;
         pre_[e - first] = f.pre;

@@ -41,7 +41,8 @@ void round_blocks(const QuantizeArgs& args, int64_t first, int64_t last) {
       __builtin_memcpy(padded, x, static_cast<size_t>(count) * sizeof(float));
       x = padded;
     }
-    round_without_zero(x, grid, SpreadFraction(args, e), random_words(args, e), args.bits, symbols);
+    round_without_zero(x, grid, SpreadFraction(args, e, TableGrid<Size>::prepared),
+                       RandomWords(args.key, e), args.bits, symbols);
     uint8_t* out = args.packed + e / kBlock * block_bytes(args.bits);
     if (count == kBlock)
       pack_block(symbols, args.bits, out);

@@ -1,8 +1,9 @@
 // Bucket norm, stochastic rounding and packing in one pass over memory.
 #include "quantize.h"
 
+#include "fused_block.h"
 #include "parallel.h"
-#include "quantize_block.h"
+#include "step_norm.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -14,9 +15,10 @@ constexpr int64_t kCached = 65536;  // components, at most, for both to find the
 template <typename NormType>
 void take_scales(const QuantizeArgs& args, int64_t first, int64_t last) {
   for (int64_t e = first; e < last; e += args.bucket_size) {
-    const int64_t left = last - e;
-    args.scales[e / args.bucket_size] = bucket_scale<NormType>(
-        args.vector + e, left < args.bucket_size ? left : args.bucket_size);
+    const int64_t size = last - e < args.bucket_size ? last - e : args.bucket_size;
+    NormType norm;
+    add_components(norm, args.vector + e, size);
+    args.scales[e / args.bucket_size] = finished(norm, args, args.vector + e, size);
   }
 }
 
@@ -31,6 +33,8 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
     round_blocks(args, UniformGrid(args), first, last);
   } else if (args.grid == Grid::exponential) {
     round_blocks(args, ExponentialGrid(args), first, last);
+  } else if (args.grid == Grid::integer) {
+    round_blocks(args, IntegerGrid(args), first, last);
   } else if (args.bits <= 4) {
     const TableGrid<8>::Memory memory(args);
     round_blocks(args, TableGrid<8>(memory), first, last);
@@ -42,13 +46,14 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
 
 // Whether fused_range serves.
 bool is_fused(const QuantizeArgs& args) {
-  return args.bits == 4 && args.grid != Grid::table && args.bucket_size % kBlock == 0 &&
-         args.norm != Norm::power_of_two;
+  if (args.bucket_size % kBlock != 0) return false;
+  if (args.norm == Norm::power_of_two) return args.grid == Grid::exponential && args.bits == 8;
+  return args.grid == Grid::table ? args.bits == 4 : has_fused_block(args.bits);
 }
 
 // Rounds and packs components [first, last). Norms of buckets that begin `lead` components after
 // `first` or later, and end before `last`, are taken on the way; all others must be known.
-template <typename NormType, typename GridType>
+template <int kBits, typename NormType, typename GridType>
 void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
                   int64_t lead) {
   const int64_t size = args.bucket_size;
@@ -56,32 +61,54 @@ void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first,
   NormType norm;
   for (int64_t e = first; e < last; e += kBlock) {
     const float* x = args.vector + e;
-    const Fraction fraction = fraction_of(args.scales[e / size]);
+    const Fraction fraction = GridType::prepared(fraction_of(args.scales[e / size]));
     const int64_t later = e + lead;
     const bool takes_norm = later < norms_end;
     if (last - e >= kBlock && fraction.pre == 1.0f) {
       // Behind the last norm to be taken the sums are of no use, and done without a branch.
       const float* ahead = takes_norm ? args.vector + later : x;
-      FusedBlock<GridType, NormType>(x, grid, fraction, random_words(args, e), ahead, norm)
-          .run(args.packed + e / kBlock * block_bytes(4));
+      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, RandomWords(args.key, e), ahead,
+                                            norm)
+          .run(args.packed + e / kBlock * block_bytes(kBits));
     } else {
       quantize_any_block(args, grid, e);
       if (takes_norm) add_components(norm, args.vector + later, kBlock);
     }
     const int64_t end = later + kBlock;
     if (takes_norm && end % size == 0) {
-      args.scales[later / size] = norm.scale(args.vector + end - size, size);
+      args.scales[later / size] = finished(norm, args, args.vector + end - size, size);
       norm = NormType();
     }
+  }
+}
+
+template <typename NormType, typename GridType>
+void fused_width(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
+                 int64_t lead) {
+  switch (args.bits) {
+    case 2: return fused_blocks<2, NormType>(args, grid, first, last, lead);
+    case 3: return fused_blocks<3, NormType>(args, grid, first, last, lead);
+    case 4: return fused_blocks<4, NormType>(args, grid, first, last, lead);
+    default: return fused_blocks<8, NormType>(args, grid, first, last, lead);
   }
 }
 
 template <typename NormType>
 void fused_range(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
   if (args.grid == Grid::uniform)
-    fused_blocks<NormType>(args, UniformGrid(args), first, last, lead);
-  else
-    fused_blocks<NormType>(args, ExponentialGrid(args), first, last, lead);
+    return fused_width<NormType>(args, UniformGrid(args), first, last, lead);
+  if (args.grid == Grid::exponential)
+    return fused_width<NormType>(args, ExponentialGrid(args), first, last, lead);
+  const TableGrid<8>::Memory memory(args);
+  fused_blocks<4, NormType>(args, TableGrid<8>(memory), first, last, lead);
+}
+
+void fused_integers(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
+  fused_width<StepOfIntegers>(args, IntegerGrid(args), first, last, lead);
+}
+
+void fused_powers_of_two(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
+  fused_blocks<8, PowerOfTwoAbove>(args, ExponentialGrid(args), first, last, lead);
 }
 
 // The work of one thread that depends on the norm.
@@ -90,15 +117,13 @@ struct NormKernels {
   void (*fused)(const QuantizeArgs&, int64_t first, int64_t last, int64_t lead);
 };
 
-template <typename NormType>
-constexpr NormKernels norm_kernels() {
-  return {take_scales<NormType>, fused_range<NormType>};
-}
-
 NormKernels kernels_of(Norm norm) {
-  if (norm == Norm::l2) return norm_kernels<SumOfSquares>();
-  if (norm == Norm::linf) return norm_kernels<LargestMagnitude>();
-  return {take_scales<PowerOfTwoAbove>, nullptr};  // never fused
+  switch (norm) {
+    case Norm::l2: return {take_scales<SumOfSquares>, fused_range<SumOfSquares>};
+    case Norm::linf: return {take_scales<LargestMagnitude>, fused_range<LargestMagnitude>};
+    case Norm::power_of_two: return {take_scales<PowerOfTwoAbove>, fused_powers_of_two};
+    default: return {take_scales<StepOfIntegers>, fused_integers};
+  }
 }
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }

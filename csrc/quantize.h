@@ -7,18 +7,20 @@
 
 namespace slimgrad {
 
-enum class Grid { uniform = 1, exponential = 2, table = 3 };
-enum class Norm { l2 = 1, linf = 2, power_of_two = 4, mean = 5, unit = 7 };
+enum class Grid { uniform = 1, exponential = 2, table = 3, integer = 5 };
+// step goes with integers and nothing else
+enum class Norm { l2 = 1, linf = 2, step = 3, power_of_two = 4, mean = 5, unit = 7 };
 
 struct QuantizeArgs {
   const float* vector;
   int64_t n;
   int64_t bucket_size;
-  const float* levels;  // magnitudes + 1 values from 0 to 1
+  const float* levels;  // magnitudes + 1 values from 0 to 1; unused for integers
   int magnitudes;       // at most 2^(bits-1) - 1
   int bits;             // 2 to 8
   Grid grid;
   Norm norm;
+  double step_rms;  // of integers: the least step over the root mean square of the bucket
   uint64_t key;
   bool serial;
   float* scales;

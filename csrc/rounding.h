@@ -1,57 +1,24 @@
-// Random bits of a component, and unbiased rounding of a fraction in [0, 1] to a level index.
+// Unbiased rounding of a fraction in [0, 1] to a level index, or of a number to an integer.
 //
 // A grid's round() leaves the index kShift bits up, above bits that its caller masks off.
 #pragma once
+#include "fraction.h"
 #include "quantize.h"
-#include "simd.h"
+#include "random_words.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-constexpr int64_t kChunk = 65536;  // components that share a pair of 32-bit keys
-
-struct ChunkKeys {
-  uint32_t first, second;
-};
-
-SLIMGRAD_INLINE ChunkKeys chunk_keys(uint64_t key, int64_t chunk) {
-  uint64_t z = key + (static_cast<uint64_t>(chunk) + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-  z ^= z >> 31;
-  return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
-}
-
-// Thirty-two random bits a lane: the low half for one vector of components, the high half for the
-// next. Steps from one pair of vectors to the next.
-class RandomWords {
- public:
-  SLIMGRAD_INLINE RandomWords(ChunkKeys keys, int64_t place_in_chunk) {
-    alignas(64) uint32_t start[16];
-    const uint32_t counter = static_cast<uint32_t>(place_in_chunk / 2);
-    for (uint32_t lane = 0; lane < 16; ++lane) start[lane] = (counter + lane) * kStep + keys.first;
-    state_ = load_words(start);
-    second_ = all_words(keys.second);
-  }
-  SLIMGRAD_INLINE Words next() {
-    Words x = state_;
-    state_ = state_ + all_words(16 * kStep);
-    x = x ^ (x >> 16);
-    x = x * all_words(0x7FEB352Du);
-    x = x ^ (x >> 15);
-    x = x ^ second_;
-    x = x * all_words(0x846CA68Bu);
-    return x ^ (x >> 16);
-  }
-
- private:
-  static constexpr uint32_t kStep = 0x9E3779B9u;
-  Words state_, second_;
+// A grid of magnitudes takes fractions without sign; the sign of a symbol is that of the component.
+struct Magnitudes {
+  static Fraction prepared(const Fraction& fraction) { return fraction; }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return rounded; }
+  static SLIMGRAD_INLINE Words signed_like(Words, Words component) { return component; }
 };
 
 // Levels j / m: one addition of random bits below a fixed point.
-class UniformGrid {
+class UniformGrid : public Magnitudes {
  public:
   static constexpr int kShift = 16;
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
@@ -72,7 +39,7 @@ class UniformGrid {
 // A fraction under the smallest level is shifted up by it, the others are doubled, so that the
 // exponent counts levels from a constant in both cases; the constant is taken off by bits that lie
 // above the random ones.
-class ExponentialGrid {
+class ExponentialGrid : public Magnitudes {
  public:
   static constexpr int kShift = 23;
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
@@ -90,10 +57,28 @@ class ExponentialGrid {
   Words base_;
 };
 
+// Signed integers: random bits added to a fixed point with 16 bits behind the point. The step keeps
+// what is rounded within the magnitudes of a symbol.
+class IntegerGrid {
+ public:
+  static constexpr int kShift = 0;
+  explicit SLIMGRAD_INLINE IntegerGrid(const QuantizeArgs&) {}
+  static Fraction prepared(const Fraction& f) {
+    return {f.keep == 0 ? 0 : 0xFFFFFFFFu, f.pre, f.inverse * 65536.0f};
+  }
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fixed, Words random) const {
+    random = Half == 0 ? random & all_words(0xFFFF) : random >> 16;
+    return shifted_right_signed(nearest_integers(fixed) + random, 16);
+  }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return absolute(rounded); }
+  static SLIMGRAD_INLINE Words signed_like(Words rounded, Words) { return rounded; }
+};
+
 // Any ascending levels, kSize of them at most: a binary search, then one comparison with the random
 // bits.
 template <int kSize>
-class TableGrid {
+class TableGrid : public Magnitudes {
  public:
   static constexpr int kShift = 0;
   struct Memory {

@@ -95,6 +95,36 @@ SLIMGRAD_INLINE WordLeaf larger(WordLeaf a, WordLeaf b) {
 SLIMGRAD_INLINE FloatLeaf to_floats(WordLeaf a) {
   return __builtin_convertvector((MaskLeaf)a, FloatLeaf);
 }
+// Shifts that copy the sign.
+SLIMGRAD_INLINE WordLeaf shifted_right_signed(WordLeaf a, int count) {
+  return (WordLeaf)((MaskLeaf)a >> count);
+}
+// Magnitudes of signed words.
+SLIMGRAD_INLINE WordLeaf absolute(WordLeaf a) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return (WordLeaf)_mm512_maskz_abs_epi32(kAllLanes, (__m512i)a);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return (WordLeaf)_mm256_abs_epi32((__m256i)a);
+#else
+  const WordLeaf sign = shifted_right_signed(a, 31);
+  return (a ^ sign) - sign;
+#endif
+}
+// The nearest integers, ties to even, as signed words; of magnitudes below 2^31.
+SLIMGRAD_INLINE WordLeaf nearest_integers(FloatLeaf a) {
+#if defined(SLIMGRAD_ISA_avx512)
+  return (WordLeaf)_mm512_maskz_cvtps_epi32(kAllLanes, a);
+#elif defined(SLIMGRAD_ISA_avx2)
+  return (WordLeaf)_mm256_cvtps_epi32(a);
+#elif defined(__SSE2__)
+  return (WordLeaf)_mm_cvtps_epi32(a);
+#else
+  MaskLeaf nearest;
+  for (int i = 0; i < kLeafBytes / 4; ++i)
+    nearest[i] = static_cast<int32_t>(__builtin_rintf(a[i]));
+  return (WordLeaf)nearest;
+#endif
+}
 // (a & mask) | b
 SLIMGRAD_INLINE WordLeaf masked_or(WordLeaf a, WordLeaf mask, WordLeaf b) {
 #if defined(SLIMGRAD_ISA_avx512)
@@ -125,6 +155,18 @@ SLIMGRAD_INLINE auto as_floats(Pair<T> a) -> Pair<decltype(as_floats(a.low))> {
 template <typename T>
 SLIMGRAD_INLINE auto to_floats(Pair<T> a) -> Pair<decltype(to_floats(a.low))> {
   return {to_floats(a.low), to_floats(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> shifted_right_signed(Pair<T> a, int count) {
+  return {shifted_right_signed(a.low, count), shifted_right_signed(a.high, count)};
+}
+template <typename T>
+SLIMGRAD_INLINE Pair<T> absolute(Pair<T> a) {
+  return {absolute(a.low), absolute(a.high)};
+}
+template <typename T>
+SLIMGRAD_INLINE auto nearest_integers(Pair<T> a) -> Pair<decltype(nearest_integers(a.low))> {
+  return {nearest_integers(a.low), nearest_integers(a.high)};
 }
 template <typename T>
 SLIMGRAD_INLINE auto nonzero(Pair<T> a) -> Pair<decltype(nonzero(a.low))> {

@@ -74,7 +74,7 @@ void take_norms(const Args& args, int64_t first, int64_t last) {
     case Norm::linf: return scales_in<LargestMagnitude>(args, first, last);
     case Norm::power_of_two: return scales_in<PowerOfTwoAbove>(args, first, last);
     case Norm::mean: return scales_in<MeanMagnitude>(args, first, last);
-    case Norm::unit: return scales_in<Unit>(args, first, last);
+    default: return scales_in<Unit>(args, first, last);
   }
 }
 

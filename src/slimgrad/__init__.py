@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from slimgrad.comm.ddp import compress as compress
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
     from slimgrad.comm.quantizers import QSGD as QSGD
+    from slimgrad.comm.quantizers import Dithered as Dithered
     from slimgrad.comm.quantizers import QSGDinf as QSGDinf
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ _HOMES = {
     "compress": "slimgrad.comm.ddp",
     "NUQSGD": "slimgrad.comm.quantizers",
     "QSGD": "slimgrad.comm.quantizers",
+    "Dithered": "slimgrad.comm.quantizers",
     "QSGDinf": "slimgrad.comm.quantizers",
 }
 _SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
@@ -57,6 +59,7 @@ __all__ = [
     "QSGD",
     "Alternate",
     "Compressor",
+    "Dithered",
     "EveryNthLayer",
     "EveryNthStep",
     "Exact",

@@ -72,8 +72,8 @@ def check_fields(fields):
     require(1 <= fields["norm"] <= 7, "norm")
     require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
     require(fields["dtype"] == 0, "dtype")
-    require(fields["transform"] == 0, "transform")
-    require(fields["grid"] != 5, "integers without dither")
+    require(fields["transform"] in (0, 1), "transform")
+    require((fields["grid"] == 5) == (fields["transform"] == 1), "integers and dither")
     require(fields["scales"] == 4 * ((n + fields["bucket"] - 1) // fields["bucket"]), "scales")
     if fields["grid"] == 3:
         m, rest = divmod(fields["table"], 4)
@@ -140,6 +140,32 @@ def raw_values(fields, payload):
     ]
 
 
+def dither_at(key, e):
+    """u of component e, a fraction with denominator 2^17."""
+    z = (key + (e // 65536 + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    z ^= z >> 31
+    i = e % 65536
+    x = ((16 * (i // 32) + i % 16) * 0x9E3779B9 + z % 2**32) % 2**32
+    x ^= x >> 16
+    x = x * 0x7FEB352D % 2**32
+    x ^= x >> 15
+    x ^= z >> 32
+    x = x * 0x846CA68B % 2**32
+    x ^= x >> 16
+    r = x % 2**16 if i // 16 % 2 == 0 else x >> 16
+    return (r + 0.5) / 2**16 - 0.5
+
+
+def undithered(scale, k, u):
+    """scale (k - u) in float32; exact in float64, so rounded once."""
+    if scale != scale:
+        return scale
+    most = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+    return to_float32(max(-most, min(most, scale * (k - u))))
+
+
 def decode(data):
     """The values of the one frame in ``data`` (bytes) as Python floats, or RejectedError."""
     fields = read_fields(data)
@@ -161,6 +187,10 @@ def decode(data):
     for component, symbol in enumerate(symbols_of(fields, payload)):
         scale = scales[component // fields["bucket"]]
         require(symbol % sign < len(levels), "level")
+        if fields["transform"] == 1:
+            k = -(symbol % sign) if symbol & sign else symbol
+            values.append(undithered(scale, k, dither_at(fields["key"], component)))
+            continue
         magnitude = scale if scale != scale else to_float32(scale * levels[symbol % sign])
         values.append(-magnitude if symbol & sign else magnitude)
     return values

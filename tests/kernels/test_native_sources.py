@@ -17,19 +17,7 @@ COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "quantize",
-        "dequantize",
-        "topone",
-        "dispatch",
-        "parallel",
-        "bucket_scales",
-        "no_zero",
-        "signs",
-    ],
-)
+@pytest.mark.parametrize("name", SOURCES)
 def test_sources_compile_without_x86_instructions(name):
     assert COMPILER is not None
     # Without this macro x86 compilers take the paths of every other processor.

@@ -35,6 +35,17 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     header = frame.header
     if header.method == METHOD_RAW:
         return add_(out, frame.values(), alpha, serial=serial)
+    if out.dtype == torch.float32 and header.transform == TRANSFORMS["dither"]:
+        return kernels.undither_add_(
+            out,
+            packed_symbols(frame),
+            frame.scales,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
+            key=header.key,
+            alpha=alpha,
+            serial=serial,
+        )
     if out.dtype != torch.float32 or header.transform != TRANSFORMS["none"]:
         return add_(out, _dequantize(frame, serial), alpha, serial=serial)
     return kernels.dequantize_add_(
@@ -71,6 +82,16 @@ def packed_symbols(frame: Frame) -> torch.Tensor:
 
 def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
     header = frame.header
+    if header.transform == TRANSFORMS["dither"]:
+        return kernels.undither(
+            packed_symbols(frame),
+            frame.scales,
+            n=header.n,
+            bits=header.bits,
+            bucket_size=header.bucket_size,
+            key=header.key,
+            serial=serial,
+        )
     if header.transform != TRANSFORMS["none"]:
         raise FrameError(f"transform {header.transform} is not known", 53)
     return kernels.dequantize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slimgrad.kernels.buckets import bucket_scales, quantize_no_zero, quantize_signs
+from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
@@ -11,11 +12,14 @@ __all__ = [
     "bucket_scales",
     "dequantize",
     "dequantize_add_",
+    "dither",
     "pack_symbols",
     "packed_bytes",
     "quantize",
     "quantize_no_zero",
     "quantize_signs",
     "topone_weight_grad",
+    "undither",
+    "undither_add_",
     "unpack_symbols",
 ]

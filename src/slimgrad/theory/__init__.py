@@ -8,6 +8,7 @@ from slimgrad.theory.communication import (
     theorem23,
 )
 from slimgrad.theory.density import MagnitudeDensity, expected_variance, truncated_normal_mixture
+from slimgrad.theory.dither import dither_variance_bound
 from slimgrad.theory.elias import (
     Theorem5Counterexample,
     elias_bits_bound,
@@ -43,6 +44,7 @@ __all__ = [
     "WorstCase",
     "bits_to_gap",
     "delta_bits",
+    "dither_variance_bound",
     "elias_bits_bound",
     "entropy_bits",
     "expected_elias_bits",

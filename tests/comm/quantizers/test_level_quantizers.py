@@ -12,10 +12,12 @@ CLASSES = [NUQSGD, QSGD, QSGDinf]
 
 
 def test_registry_files_each_class_under_its_file_name():
+    assert {cls.name for cls in CLASSES} <= set(QUANTIZERS)
     for name in QUANTIZERS:
         cls = QUANTIZERS.get(name)
         assert cls.name == name
         assert cls.__module__.endswith(f".{name}")
+    assert all(cls.unbiased for cls in CLASSES)
     with pytest.raises(ConfigError, match="did you mean 'nuqsgd'"):
         QUANTIZERS.get("nuqsdg")
 

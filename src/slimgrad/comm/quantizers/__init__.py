@@ -4,6 +4,7 @@ from slimgrad.comm.quantizers.adaptive import AdaptiveQuantizer
 from slimgrad.comm.quantizers.alq import ALQ
 from slimgrad.comm.quantizers.amq import AMQ
 from slimgrad.comm.quantizers.base import LevelGrid, Quantized, Quantizer
+from slimgrad.comm.quantizers.dithered import Dithered
 from slimgrad.comm.quantizers.efsign import EFSign
 from slimgrad.comm.quantizers.levels import Levels
 from slimgrad.comm.quantizers.natural import Natural
@@ -16,7 +17,7 @@ from slimgrad.comm.quantizers.terngrad import TernGrad
 from slimgrad.core.registry import Registry
 
 QUANTIZERS = Registry[type[Quantizer]]("quantizer")
-for _quantizer in (NUQSGD, QSGD, QSGDinf):
+for _quantizer in (NUQSGD, QSGD, QSGDinf, Dithered):
     QUANTIZERS.add(_quantizer.name)(_quantizer)
 for _quantizer in (ALQ, AMQ, EFSign, Levels, Natural, NoZero, Sign, TernGrad):
     QUANTIZERS.add(_quantizer.name)(_quantizer)
@@ -28,6 +29,7 @@ __all__ = [
     "QSGD",
     "QUANTIZERS",
     "AdaptiveQuantizer",
+    "Dithered",
     "EFSign",
     "LevelGrid",
     "Levels",

@@ -1,0 +1,52 @@
+// The step of integers: a multiple of the bucket's root mean square, or more where that would leave
+// the largest component without an integer of its own.
+#pragma once
+#include <cmath>
+
+#include "bucket_norm.h"
+
+namespace slimgrad {
+namespace SLIMGRAD_ISA {
+namespace {
+
+constexpr double kHeadroom = 1.0 + 0x1p-20;  // more than the roundings on the way to an integer
+
+class StepOfIntegers {
+ public:
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(Floats a, Floats b) {
+    squares_.template add<kHalf>(a, b);
+    largest_.template add<kHalf>(a, b);
+  }
+  // `x` and `n` are the bucket whose components were given.
+  SLIMGRAD_INLINE float scale(const QuantizeArgs& args, const float* x, int64_t n) const {
+    const uint32_t most = largest_.bits();
+    if (most >= kInfinityBits) return canonical_nan();
+    if (most == 0) return 0.0f;
+    const float of_rms =
+        squares_.scale(x, n) * static_cast<float>(args.step_rms / std::sqrt(static_cast<double>(n)));
+    const float of_largest = float_of(most) * static_cast<float>(kHeadroom / args.magnitudes);
+    float step = of_rms > of_largest ? of_rms : of_largest;
+    step = step > FLT_MIN ? step : FLT_MIN;
+    return step < FLT_MAX ? step : FLT_MAX;
+  }
+
+ private:
+  SumOfSquares squares_;
+  LargestMagnitude largest_;
+};
+
+// The scale of a bucket whose components were given to `norm`.
+template <typename NormType>
+SLIMGRAD_INLINE float finished(const NormType& norm, const QuantizeArgs&, const float* x,
+                               int64_t n) {
+  return norm.scale(x, n);
+}
+SLIMGRAD_INLINE float finished(const StepOfIntegers& norm, const QuantizeArgs& args,
+                               const float* x, int64_t n) {
+  return norm.scale(args, x, n);
+}
+
+}  // namespace
+}  // namespace SLIMGRAD_ISA
+}  // namespace slimgrad
