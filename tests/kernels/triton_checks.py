@@ -11,7 +11,7 @@ import torch
 from slimgrad.core.errors import ConfigError
 from slimgrad.kernels.reference import packing as reference_packing
 from slimgrad.kernels.reference import quantize as reference
-from slimgrad.kernels.triton import dequantize, device, packing, quantize, topk
+from slimgrad.kernels.triton import dequantize, packing, quantize, topk
 
 SIZES = [0, 1, 511, 512, 513, 2048 + 33]
 
