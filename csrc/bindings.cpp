@@ -9,6 +9,7 @@ namespace nb = nanobind;
 namespace slimgrad {
 void register_dither(nb::module_& module);
 void register_quantize(nb::module_& module);
+void register_rotation(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_buckets(nb::module_& module);
 }  // namespace slimgrad
@@ -21,6 +22,7 @@ NB_MODULE(_native, module) {
   module.def("set_isa", &set_isa, nb::arg("name"));
   register_dither(module);
   register_quantize(module);
+  register_rotation(module);
   register_topone(module);
   register_buckets(module);
 }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from slimgrad.approx import approximate as approximate
     from slimgrad.comm.compressor import Compressor as Compressor
     from slimgrad.comm.ddp import compress as compress
+    from slimgrad.comm.quantizers import EDEN as EDEN
     from slimgrad.comm.quantizers import NUQSGD as NUQSGD
     from slimgrad.comm.quantizers import QSGD as QSGD
     from slimgrad.comm.quantizers import Dithered as Dithered
@@ -47,6 +48,7 @@ _HOMES = {
     "approximate": "slimgrad.approx",
     "Compressor": "slimgrad.comm.compressor",
     "compress": "slimgrad.comm.ddp",
+    "EDEN": "slimgrad.comm.quantizers",
     "NUQSGD": "slimgrad.comm.quantizers",
     "QSGD": "slimgrad.comm.quantizers",
     "Dithered": "slimgrad.comm.quantizers",
@@ -55,6 +57,7 @@ _HOMES = {
 _SUBMODULES = ("approx", "comm", "core", "kernels", "theory")
 
 __all__ = [
+    "EDEN",
     "NUQSGD",
     "QSGD",
     "Alternate",

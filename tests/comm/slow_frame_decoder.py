@@ -3,6 +3,7 @@
 It shares no line with the package, so that both must have understood the document alike.
 """
 
+import math
 import struct
 
 PLANES = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1), 8: (8,)}
@@ -28,7 +29,10 @@ def crc32(data):
 
 
 def to_float32(value):
-    return struct.unpack("<f", struct.pack("<f", value))[0]
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def read_fields(data):
@@ -72,9 +76,12 @@ def check_fields(fields):
     require(1 <= fields["norm"] <= 7, "norm")
     require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
     require(fields["dtype"] == 0, "dtype")
-    require(fields["transform"] in (0, 1), "transform")
+    require(fields["transform"] in (0, 1, 2), "transform")
     require((fields["grid"] == 5) == (fields["transform"] == 1), "integers and dither")
     require(fields["scales"] == 4 * ((n + fields["bucket"] - 1) // fields["bucket"]), "scales")
+    if fields["transform"] == 2:
+        require(fields["grid"] == 4 and bits <= 4 and fields["bucket"] == 512, "rotation")
+        n = (n + 511) // 512 * 512
     if fields["grid"] == 3:
         m, rest = divmod(fields["table"], 4)
         require(rest == 0 and 1 <= m <= 2 ** (bits - 1) - 1, "table")
@@ -121,6 +128,8 @@ def fixed_symbol(payload, component, n, bits):
 
 def symbols_of(fields, payload):
     n, bits = fields["n"], fields["bits"]
+    if fields["transform"] == 2:
+        n = (n + 511) // 512 * 512
     if fields["code"] == 0:
         for byte in payload:
             require(byte < 1 << bits, "symbol too wide")
@@ -140,20 +149,57 @@ def raw_values(fields, payload):
     ]
 
 
-def dither_at(key, e):
-    """u of component e, a fraction with denominator 2^17."""
-    z = (key + (e // 65536 + 1) * 0x9E3779B97F4A7C15) % 2**64
+def random_word(key, chunk, place):
+    z = (key + (chunk + 1) * 0x9E3779B97F4A7C15) % 2**64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
     z ^= z >> 31
-    i = e % 65536
-    x = ((16 * (i // 32) + i % 16) * 0x9E3779B9 + z % 2**32) % 2**32
+    x = (place * 0x9E3779B9 + z % 2**32) % 2**32
     x ^= x >> 16
     x = x * 0x7FEB352D % 2**32
     x ^= x >> 15
     x ^= z >> 32
     x = x * 0x846CA68B % 2**32
-    x ^= x >> 16
+    return x ^ (x >> 16)
+
+
+def hadamard(values):
+    values = list(values)
+    for power in range(9):
+        d = 1 << power
+        for e in range(512):
+            if not e & d:
+                low, high = values[e], values[e + d]
+                values[e], values[e + d] = to_float32(low + high), to_float32(low - high)
+    return values
+
+
+def with_signs(values, key, block, turn):
+    first = 32 * (block % 128) + 16 * turn
+    words = [random_word(key, block // 128, first + lane) for lane in range(16)]
+    return [-v if words[e % 16] >> (e // 16) & 1 else v for e, v in enumerate(values)]
+
+
+def rotated_values(fields, levels, scales, symbols):
+    sign = 1 << (fields["bits"] - 1)
+    values = []
+    for block, scale in enumerate(scales):
+        part = symbols[512 * block : 512 * block + 512]
+        w = [-levels[s % sign] if s & sign else levels[s % sign] for s in part]
+        if scale != scale:
+            values += [scale] * 512
+            continue
+        if struct.unpack("<I", struct.pack("<f", scale))[0] & 1:
+            w = with_signs(hadamard(w), fields["key"], block, 1)
+        w = [to_float32(scale * v) for v in hadamard(w)]
+        values += with_signs(w, fields["key"], block, 0)
+    return values[: fields["n"]]
+
+
+def dither_at(key, e):
+    """u of component e, a fraction with denominator 2^17."""
+    i = e % 65536
+    x = random_word(key, e // 65536, 16 * (i // 32) + i % 16)
     r = x % 2**16 if i // 16 % 2 == 0 else x >> 16
     return (r + 0.5) / 2**16 - 0.5
 
@@ -182,6 +228,8 @@ def decode(data):
     for scale in scales:
         require(scale != scale or 0 <= scale < float("inf"), "scale")
     require(fields["flags"] == any(scale != scale for scale in scales), "flag")
+    if fields["transform"] == 2:
+        return rotated_values(fields, levels, scales, symbols_of(fields, payload))
     sign = 1 << (fields["bits"] - 1)
     values = []
     for component, symbol in enumerate(symbols_of(fields, payload)):

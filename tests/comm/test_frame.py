@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slimgrad.comm import frame as wire
 from slimgrad.comm.compressor import Compressor
-from slimgrad.comm.quantizers import NUQSGD, QSGD, Dithered, QSGDinf
+from slimgrad.comm.quantizers import EDEN, NUQSGD, QSGD, Dithered, QSGDinf
 from slimgrad.core.errors import ConfigError, FrameError
 
 
@@ -68,6 +68,25 @@ def test_both_decoders_read_full_blocks_alike(n, quantizer, seed):
     frame = Compressor(quantizer).compress(vector, key="w", step=0)
     decoded = Compressor(None).decompress(frame).tolist()
     assert decoded == slow_frame_decoder.decode(bytes(frame.numpy()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(floats, max_size=60),
+    st.sampled_from([0, 0, 512]),
+    st.builds(EDEN, bits=st.integers(1, 4)),
+    st.sampled_from(["fixed", "raw"]),
+)
+def test_both_decoders_rotate_back_alike(values, gap, quantizer, codec):
+    vector = torch.cat([torch.tensor(values, dtype=torch.float32), torch.linspace(-1, 1, gap)])
+    frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)
+    decoded = Compressor(None).decompress(frame)
+    assert same(decoded.tolist(), slow_frame_decoder.decode(bytes(frame.numpy())))
+    for block, result in zip(vector.split(512), decoded.split(512), strict=True):
+        finite = bool(block.isfinite().all())
+        assert bool(result.isfinite().all()) == finite
+        assert finite or bool(result.isnan().all())
+    assert wire.decode(frame).non_finite == (not vector.isfinite().all())
 
 
 @settings(deadline=None)

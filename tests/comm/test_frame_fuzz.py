@@ -15,7 +15,7 @@ import slow_frame_decoder
 import torch
 
 from slimgrad.comm.compressor import Compressor
-from slimgrad.comm.quantizers import NUQSGD, Dithered, QSGDinf
+from slimgrad.comm.quantizers import EDEN, NUQSGD, Dithered, QSGDinf
 from slimgrad.core.errors import FrameError
 
 FRAMES = 3000
@@ -41,6 +41,7 @@ def originals():
         NUQSGD(bits=4, bucket_size=16),
         NUQSGD(bits=3, ratio=0.4),
         QSGDinf(bits=5, bucket_size=50),
+        EDEN(bits=2),
         Dithered(bucket_size=16),
         None,
     ]

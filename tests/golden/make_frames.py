@@ -45,6 +45,11 @@ CASES = {
     "nozero-1bit": ("nozero", {"bits": 1, "norm": "linf"}, "raw", 20, "float32"),
     "alq": ("alq", {"bits": 3}, "fixed", 20, "float32"),
     "amq": ("amq", {"bits": 3}, "fixed", 20, "float32"),
+    "eden-4bit": ("eden", {"bits": 4}, "fixed", 700, "float32"),
+    "eden-3bit": ("eden", {"bits": 3}, "fixed", 30, "float32"),
+    "eden-2bit": ("eden", {"bits": 2}, "raw", 512, "bfloat16"),
+    "eden-1bit": ("eden", {"bits": 1}, "fixed", 1, "float64"),
+    "eden-empty": ("eden", {}, "fixed", 0, "float32"),
     "dithered-4bit": ("dithered", {"bits": 4, "bucket_size": 64}, "fixed", 600, "float32"),
     "dithered-8bit": (
         "dithered",
@@ -144,6 +149,20 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw with key": (patched(raw, 24, b"\x01"), 24),
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
+        **bad_rotations(good),
+    }
+
+
+def bad_rotations(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Frames of rotated blocks that must be refused."""
+    rotated, narrow = good["eden-4bit"], good["eden-1bit"]
+    return {
+        "rotation of another grid": (patched(good["nuqsgd-4bit"], 53, b"\x02"), 53),
+        "rotation of 5 bits": (patched(rotated, 9, b"\x05"), 9),
+        "rotation in other buckets": (patched(rotated, 12, b"\x00\x01"), 12),
+        "rotation of another length": (patched(rotated, 16, struct.pack("<Q", 1025)), 32),
+        "rotation cut short": (patched(narrow[:-1], 40, struct.pack("<Q", 63)), 40),
+        "negative factor": (patched(narrow, 68, struct.pack("<f", -1.0)), 68),
     }
 
 

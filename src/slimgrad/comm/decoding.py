@@ -35,6 +35,17 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     header = frame.header
     if header.method == METHOD_RAW:
         return add_(out, frame.values(), alpha, serial=serial)
+    if out.dtype == torch.float32 and header.transform == TRANSFORMS["rotation"]:
+        return kernels.rotate_dequantize_add_(
+            out,
+            packed_symbols(frame),
+            frame.scales,
+            levels=frame.levels,
+            bits=header.bits,
+            key=header.key,
+            alpha=alpha,
+            serial=serial,
+        )
     if out.dtype == torch.float32 and header.transform == TRANSFORMS["dither"]:
         return kernels.undither_add_(
             out,
@@ -82,6 +93,16 @@ def packed_symbols(frame: Frame) -> torch.Tensor:
 
 def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
     header = frame.header
+    if header.transform == TRANSFORMS["rotation"]:
+        return kernels.rotate_dequantize(
+            packed_symbols(frame),
+            frame.scales,
+            n=header.n,
+            levels=frame.levels,
+            bits=header.bits,
+            key=header.key,
+            serial=serial,
+        )
     if header.transform == TRANSFORMS["dither"]:
         return kernels.undither(
             packed_symbols(frame),

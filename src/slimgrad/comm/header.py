@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from slimgrad.comm.codecs import Codec, codec_with_id
-from slimgrad.comm.quantizers.base import Transform, symbol_count
+from slimgrad.comm.quantizers.base import ROTATION_BLOCK, Transform, symbol_count
 from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
 from slimgrad.core.errors import FrameError
 
@@ -20,6 +20,7 @@ GRIDS = {"uniform": 1, "exponential": 2, "table": 3, "no_zero": 4, "integer": 5}
 NORM_IDS = {"l2": 1, "linf": 2, "step": 3, "power_of_two": 4, "mean": 5, "projection": 6, "unit": 7}
 TRANSFORMS: dict[Transform, int] = {"none": 0, "dither": 1, "rotation": 2}
 _TRANSFORM_NAMES: dict[int, Transform] = {number: name for name, number in TRANSFORMS.items()}
+MAX_ROTATED_BITS = 4
 DTYPE_BYTES = {1: 4, 2: 2, 3: 2, 4: 8}
 FLAG_NON_FINITE = 1
 
@@ -195,11 +196,22 @@ def _check_quantized(header: Header) -> None:
     # Dither is subtracted from integers, and integers are what dithered frames hold.
     if (header.transform == TRANSFORMS["dither"]) != (header.grid == GRIDS["integer"]):
         raise FrameError(f"transform {header.transform} does not go with grid {header.grid}", 53)
+    if header.transform == TRANSFORMS["rotation"]:
+        _check_rotation(header)
     expected = 4 * -(-header.n // header.bucket_size)
     if header.scales_bytes != expected:
         raise FrameError(f"the scales take {expected} bytes, not {header.scales_bytes}", 32)
     _check_table_length(header)
     _check_payload_length(header)
+
+
+def _check_rotation(header: Header) -> None:
+    if header.grid != GRIDS["no_zero"]:
+        raise FrameError(f"a rotation does not go with grid {header.grid}", 53)
+    if header.bits > MAX_ROTATED_BITS:
+        raise FrameError(f"bits {header.bits} of a rotation are not 1 to {MAX_ROTATED_BITS}", 9)
+    if header.bucket_size != ROTATION_BLOCK:
+        raise FrameError(f"bucket_size {header.bucket_size} of a rotation is not 512", 12)
 
 
 def _check_table_length(header: Header) -> None:

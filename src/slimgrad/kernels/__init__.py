@@ -5,6 +5,11 @@ from __future__ import annotations
 from slimgrad.kernels.buckets import bucket_scales, quantize_no_zero, quantize_signs
 from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.packing import pack_symbols, packed_bytes, unpack_symbols
+from slimgrad.kernels.rotation import (
+    rotate_dequantize,
+    rotate_dequantize_add_,
+    rotate_quantize,
+)
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
 from slimgrad.kernels.topone import topone_weight_grad
 
@@ -18,6 +23,9 @@ __all__ = [
     "quantize",
     "quantize_no_zero",
     "quantize_signs",
+    "rotate_dequantize",
+    "rotate_dequantize_add_",
+    "rotate_quantize",
     "topone_weight_grad",
     "undither",
     "undither_add_",

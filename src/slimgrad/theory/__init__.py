@@ -22,10 +22,12 @@ from slimgrad.theory.huffman import huffman_bits, huffman_lengths
 from slimgrad.theory.integer_codes import delta_bits, gamma_bits, omega_bits
 from slimgrad.theory.levels import exponential_levels, uniform_levels
 from slimgrad.theory.linear_program import lp_variance_bound
+from slimgrad.theory.lloyd_max import normal_distortion, normal_levels
 from slimgrad.theory.lower_bound import variance_lower_bound
 from slimgrad.theory.minimax_levels import minimax_levels, optimal_ratio
 from slimgrad.theory.no_zero import no_zero_variance_bound
 from slimgrad.theory.optimal_levels import expected_optimal_ratio, optimal_levels
+from slimgrad.theory.rotation import rotated_variance_bound
 from slimgrad.theory.sparsity import expected_nonzeros, expected_nonzeros_bound, lemma17_printed
 from slimgrad.theory.theorem4 import (
     Theorem4Counterexample,
@@ -62,9 +64,12 @@ __all__ = [
     "measured_elias_bits",
     "minimax_levels",
     "no_zero_variance_bound",
+    "normal_distortion",
+    "normal_levels",
     "omega_bits",
     "optimal_levels",
     "optimal_ratio",
+    "rotated_variance_bound",
     "rounding_resolution_bound",
     "theorem4_counterexample",
     "theorem4_printed",

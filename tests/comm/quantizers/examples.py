@@ -8,6 +8,7 @@ from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.quantizers import (
     ALQ,
     AMQ,
+    EDEN,
     NUQSGD,
     QSGD,
     Dithered,
@@ -38,6 +39,7 @@ EXAMPLES = {
     "alq": [ALQ(), adapted(ALQ(bits=3)), adapted(ALQ(norm="linf"))],
     "amq": [adapted(AMQ(bits=3)), adapted(AMQ(bits=8))],
     "dithered": [Dithered(), Dithered(0.5), Dithered(3.0, bits=2), Dithered(0.05, bits=8)],
+    "eden": [EDEN(), EDEN(bits=1)],
     "efsign": [EFSign(bucket_size=N)],
     "levels": [Levels((0, 0.02, 0.05, 0.1, 0.2, 0.4, 1)), Levels((0, 0.3, 1), norm="linf")],
     "natural": [Natural(), Natural(bits=4)],
@@ -78,7 +80,7 @@ def vectors(quantizer):
 def worst_vector(quantizer):
     """The maximiser where theory names one; for others a vector that is hard."""
     name, levels = quantizer.name, quantizer.for_tensor("w").level_grid.levels
-    if name in ("dithered", "nozero", "efsign"):
+    if name in ("dithered", "eden", "efsign", "nozero"):
         one_hot = torch.zeros(N)
         one_hot[7] = 1.0
         return one_hot

@@ -98,8 +98,11 @@ def test_the_bound_is_attained_on_the_worst_vector(quantizer):
     assert float(squares.mean()) == pytest.approx(quantizer.variance_bound(512), rel=0.02)
 
 
-@pytest.mark.parametrize("quantizer", [q for q in QUANTIZERS_HERE if not q.unbiased], ids=repr)
+@pytest.mark.parametrize(
+    "quantizer", [q for q in QUANTIZERS_HERE if not q.unbiased and q.name != "eden"], ids=repr
+)
 def test_those_called_biased_are(quantizer):
+    """EDEN's bias is small, and only some vectors have it: test_eden.py."""
     vector = normal()
     error = (repeated(quantizer, vector, REPEATS) - vector.double()).mean(0)
     assert float(error.norm()) > 0.1 * float(vector.norm())

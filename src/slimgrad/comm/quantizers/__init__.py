@@ -5,6 +5,7 @@ from slimgrad.comm.quantizers.alq import ALQ
 from slimgrad.comm.quantizers.amq import AMQ
 from slimgrad.comm.quantizers.base import LevelGrid, Quantized, Quantizer
 from slimgrad.comm.quantizers.dithered import Dithered
+from slimgrad.comm.quantizers.eden import EDEN
 from slimgrad.comm.quantizers.efsign import EFSign
 from slimgrad.comm.quantizers.levels import Levels
 from slimgrad.comm.quantizers.natural import Natural
@@ -17,7 +18,7 @@ from slimgrad.comm.quantizers.terngrad import TernGrad
 from slimgrad.core.registry import Registry
 
 QUANTIZERS = Registry[type[Quantizer]]("quantizer")
-for _quantizer in (NUQSGD, QSGD, QSGDinf, Dithered):
+for _quantizer in (EDEN, NUQSGD, QSGD, QSGDinf, Dithered):
     QUANTIZERS.add(_quantizer.name)(_quantizer)
 for _quantizer in (ALQ, AMQ, EFSign, Levels, Natural, NoZero, Sign, TernGrad):
     QUANTIZERS.add(_quantizer.name)(_quantizer)
@@ -25,6 +26,7 @@ for _quantizer in (ALQ, AMQ, EFSign, Levels, Natural, NoZero, Sign, TernGrad):
 __all__ = [
     "ALQ",
     "AMQ",
+    "EDEN",
     "NUQSGD",
     "QSGD",
     "QUANTIZERS",

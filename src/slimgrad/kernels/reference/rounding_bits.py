@@ -35,18 +35,27 @@ def random_bits(n: int, key: int) -> torch.Tensor:
     True
     """
     chunks = -(-n // CHUNK)
+    counters = torch.arange(-(-min(n, CHUNK) // (2 * LANES)) * LANES)
+    x = random_words(chunks, counters, key).view(chunks, len(counters) // LANES, LANES)
+    halves = torch.stack([x & 0xFFFF, x >> 16], dim=2)
+    return halves.flatten()[:n]
+
+
+def random_words(chunks: int, counters: torch.Tensor, key: int) -> torch.Tensor:
+    """Uniform 32-bit integers, int64 (chunks, len(counters)): one for every chunk and counter.
+
+    >>> random_words(3, torch.arange(2), key=5).shape
+    torch.Size([3, 2])
+    """
     keys = torch.tensor([chunk_keys(key, c) for c in range(chunks)], dtype=torch.int64)
     first, second = keys.view(chunks, 2, 1).unbind(1)
-    counters = -(-min(n, CHUNK) // (2 * LANES)) * LANES
-    x = _times(torch.arange(counters), 0x9E3779B9) + first & _WORD
+    x = _times(counters, 0x9E3779B9) + first & _WORD
     x = x ^ (x >> 16)
     x = _times(x, 0x7FEB352D)
     x = x ^ (x >> 15)
     x = x ^ second
     x = _times(x, 0x846CA68B)
-    x = (x ^ (x >> 16)).view(chunks, counters // LANES, LANES)
-    halves = torch.stack([x & 0xFFFF, x >> 16], dim=2)
-    return halves.flatten()[:n]
+    return x ^ (x >> 16)
 
 
 def _times(x: torch.Tensor, factor: int) -> torch.Tensor:
