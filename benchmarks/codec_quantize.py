@@ -46,17 +46,42 @@ class Setting:
         return kernels.dequantize_add_(out, packed, scales, serial=True, **self.layout())
 
 
+@dataclass(frozen=True)
+class DitherSetting:
+    """One setting of the dither."""
+
+    bits: int
+    bucket_size: int
+
+    def __str__(self) -> str:
+        return f"dither {self.bits} {self.bucket_size}"
+
+    def quantize(self, x: torch.Tensor, serial: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
+        """Steps and packed symbols of ``x``."""
+        return kernels.dither(
+            x, step_rms=1.0, bits=self.bits, bucket_size=self.bucket_size, key=1, serial=serial
+        )
+
+    def add(self, out: torch.Tensor, steps: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
+        """Adds the packed vector to ``out``."""
+        layout = {"bits": self.bits, "bucket_size": self.bucket_size}
+        return kernels.undither_add_(out, packed, steps, key=1, serial=True, **layout)
+
+
 MAIN = [
     Setting("NUQSGD", "exponential", "l2", 4, 512),
     Setting("NUQSGD", "exponential", "l2", 4, 8192),
     Setting("QSGDinf", "uniform", "linf", 4, 512),
     Setting("QSGDinf", "uniform", "linf", 4, 8192),
+    DitherSetting(4, 512),
+    DitherSetting(4, 8192),
 ]
 WIDTHS = [
     Setting(name, grid, norm, bits, 512)
     for name, grid, norm in (("NUQSGD", "exponential", "l2"), ("QSGDinf", "uniform", "linf"))
     for bits in (2, 3, 8)
 ]
+DITHERS = [DitherSetting(bits, 512) for bits in (2, 3, 8)]
 TABLES = [Setting("table", "table", "l2", bits, 512) for bits in (4, 8)]
 
 
@@ -80,13 +105,18 @@ def cases(x: torch.Tensor) -> Iterator[Case]:
         yield Case(f"{setting} quantize", work, against=f"{against} quantize")
         add = partial(setting.add, y, scales, packed)
         yield Case(f"{setting} unpack + add", add, against=f"{against} unpack + add")
+    for setting in DITHERS:
+        steps, packed = setting.quantize(x)
+        work, add = partial(setting.quantize, x), partial(setting.add, y, steps, packed)
+        yield Case(f"{setting} quantize", work, against="dither 4 512 quantize")
+        yield Case(f"{setting} unpack + add", add, against="dither 4 512 unpack + add")
     yield from threads(x)
     yield from plain_torch(x)
 
 
 def threads(x: torch.Tensor) -> Iterator[Case]:
     """Two threads against one."""
-    for setting, asked in ((MAIN[0], 1.5), (MAIN[2], 1.8)):
+    for setting, asked in ((MAIN[0], 1.5), (MAIN[2], 1.8), (MAIN[4], 1.8)):
         alone = f"{setting} quantize, wall time"
         yield Case(alone, partial(setting.quantize, x))
         both = partial(setting.quantize, x, serial=False)

@@ -8,10 +8,13 @@ namespace nb = nanobind;
 
 namespace slimgrad {
 void register_dither(nb::module_& module);
+void register_packing(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_rotation(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_buckets(nb::module_& module);
+void register_rans(nb::module_& module);
+void register_crc32(nb::module_& module);
 }  // namespace slimgrad
 
 NB_MODULE(_native, module) {
@@ -21,8 +24,11 @@ NB_MODULE(_native, module) {
   module.def("best_isa", [] { return isa_name(best_isa()); });
   module.def("set_isa", &set_isa, nb::arg("name"));
   register_dither(module);
+  register_packing(module);
   register_quantize(module);
   register_rotation(module);
   register_topone(module);
   register_buckets(module);
+  register_rans(module);
+  register_crc32(module);
 }

@@ -21,21 +21,24 @@ SLIMGRAD_INLINE float float_of(uint32_t bits) {
 
 SLIMGRAD_INLINE float canonical_nan() { return float_of(0x7FC00000u); }
 
-template <int kWidth>
-SLIMGRAD_INLINE void fold(float* p) {
-#pragma GCC unroll 8
-  for (int k = 0; k < kWidth; ++k) p[k] += p[k + kWidth];
-}
-
-// p[k] += p[k + 8], then 4, 2, 1.
-SLIMGRAD_INLINE float tree_sum(Floats v) {
+// Sixteen lanes as one: lane k with lane k + 8, then 4, 2, 1.
+template <typename Function>
+SLIMGRAD_INLINE float folded(Floats v, const Function& function) {
+  typedef float Four __attribute__((vector_size(16)));
   alignas(64) float p[16];
   store(p, v);
-  fold<8>(p);
-  fold<4>(p);
-  fold<2>(p);
-  fold<1>(p);
-  return p[0];
+  Four four[4];
+  __builtin_memcpy(four, p, sizeof four);
+  Four all = function(function(four[0], four[2]), function(four[1], four[3]));
+  all = function(all, Four{all[2], all[3], all[0], all[1]});
+  return function(all, Four{all[1], all[0], all[3], all[2]})[0];
+}
+
+SLIMGRAD_INLINE float tree_sum(Floats v) {
+  return folded(v, [](auto a, auto b) { return a + b; });
+}
+SLIMGRAD_INLINE float largest_lane(Floats v) {
+  return folded(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 // Maximum norm of the components given so far.
@@ -50,10 +53,11 @@ class LargestMagnitude {
   // Bits of max |x|; at least kInfinityBits when some component is not finite.
   SLIMGRAD_INLINE uint32_t bits() const {
     alignas(64) uint32_t lane[16];
-    Lanes<Words>::store(lane, larger(part_[0], part_[1]));
-    uint32_t most = 0;
-    for (uint32_t each : lane) most = each > most ? each : most;
-    return most;
+    store(lane, larger(part_[0], part_[1]));
+    for (int width = 8; width >= 1; width /= 2)
+      for (int k = 0; k < width; ++k)
+        lane[k] = lane[k] > lane[k + width] ? lane[k] : lane[k + width];
+    return lane[0];
   }
   SLIMGRAD_INLINE float scale(const float*, int64_t) const {
     const uint32_t most = bits();
@@ -102,7 +106,7 @@ SLIMGRAD_INLINE void add_components(NormType& norm, const float* x, int64_t n) {
 }
 
 // The L2 norm where the plain sum of squares leaves float32's range or loses precision.
-__attribute__((noinline)) float careful_l2_norm(const float* x, int64_t n) {
+__attribute__((noinline, cold)) float careful_l2_norm(const float* x, int64_t n) {
   LargestMagnitude magnitude;
   add_components(magnitude, x, n);
   const uint32_t most = magnitude.bits();
@@ -132,9 +136,15 @@ class SumOfSquares {
   }
   // `x` and `n` are the bucket whose components were given.
   SLIMGRAD_INLINE float scale(const float* x, int64_t n) const {
-    const float squares = tree_sum((part_[0] + part_[2]) + (part_[1] + part_[3]));
-    if (squares >= 0x1p-80f && squares < __builtin_inff()) return __builtin_sqrtf(squares);
-    return careful_l2_norm(x, n);
+    const float squares = sum();
+    return is_exact(squares) ? __builtin_sqrtf(squares) : careful_l2_norm(x, n);
+  }
+  SLIMGRAD_INLINE float sum() const {
+    return tree_sum((part_[0] + part_[2]) + (part_[1] + part_[3]));
+  }
+  // Whether no square that matters left float32's range.
+  static SLIMGRAD_INLINE bool is_exact(float squares) {
+    return squares >= 0x1p-80f && squares < __builtin_inff();
   }
 
  private:

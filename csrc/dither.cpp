@@ -1,5 +1,5 @@
 // Dithered symbols back to components, step (k - u), written or added to what is there: any width
-// and bucket size by way of a buffer, and without it for 4 bits in buckets of whole blocks.
+// and bucket size by way of buffers, with fewer of them in buckets of whole blocks.
 #include "dither.h"
 
 #include <cfloat>
@@ -117,18 +117,50 @@ void undither_nibbles(const UnditherArgs& args, const Sink& sink, int64_t first,
   }
 }
 
+// Other widths, buckets of whole blocks.
+template <typename Sink>
+void undither_symbols(const UnditherArgs& args, const Sink& sink, int64_t first, int64_t last) {
+  alignas(64) uint32_t symbols[kBlock];
+  for (int64_t e = first; e < last; e += kBlock) {
+    const float bucket_step = args.steps[e / args.bucket_size];
+    if (last - e < kBlock || bucket_step > kHugeStep) {
+      undither_any_block(args, e);
+      continue;
+    }
+    unpack_block(args.packed + e / kBlock * block_bytes(args.bits), args.bits, symbols);
+    const Floats step = all_floats(bucket_step);
+    float* out = args.out + e;
+    RandomWords random(args.key, e);
+#pragma GCC unroll 2
+    for (int i = 0; i < kBlock; i += 32) {
+      if constexpr (Sink::kReads) {
+        prefetch_to_write(out, i + kPrefetch);
+        prefetch_to_write(out, i + 16 + kPrefetch);
+      }
+      const Words words = random.next();
+      const Words a = load_words(symbols + i), b = load_words(symbols + i + 16);
+      sink(out + i, step * undithered(a, half_of<0>(words), args.bits));
+      sink(out + i + 16, step * undithered(b, half_of<1>(words), args.bits));
+    }
+  }
+}
+
 }  // namespace
 
 void undither(const UnditherArgs& args) {
-  const bool whole_blocks = args.bits == 4 && args.bucket_size % kBlock == 0;
+  const bool whole_blocks = args.bucket_size % kBlock == 0;
   const int64_t blocks = (args.n + kBlock - 1) / kBlock;
   parallel_ranges(0, blocks, kGrain / kBlock, args.serial, [&](int64_t begin, int64_t end) {
     const IeeeArithmetic arithmetic;
     const int64_t first = begin * kBlock;
     const int64_t last = end * kBlock < args.n ? end * kBlock : args.n;
     if (whole_blocks)
-      with_sink(args.add, args.alpha,
-                [&](const auto& sink) { undither_nibbles(args, sink, first, last); });
+      with_sink(args.add, args.alpha, [&](const auto& sink) {
+        if (args.bits == 4)
+          undither_nibbles(args, sink, first, last);
+        else
+          undither_symbols(args, sink, first, last);
+      });
     else
       for (int64_t e = first; e < last; e += kBlock) undither_any_block(args, e);
   });

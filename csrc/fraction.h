@@ -29,6 +29,8 @@ class SharedFraction {
   explicit SLIMGRAD_INLINE SharedFraction(const Fraction& f)
       : keep_(all_words(f.keep)), inverse_(all_floats(f.inverse)) {}
   SLIMGRAD_INLINE Floats operator()(Words bits) const { return as_floats(bits & keep_) * inverse_; }
+  // Of a norm that is a number.
+  SLIMGRAD_INLINE Floats with_sign(Words bits) const { return as_floats(bits) * inverse_; }
 
  private:
   Words keep_;

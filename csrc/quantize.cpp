@@ -51,6 +51,25 @@ bool is_fused(const QuantizeArgs& args) {
   return args.grid == Grid::table ? args.bits == 4 : has_fused_block(args.bits);
 }
 
+// The bucket of a component, block by block without division.
+class Place {
+ public:
+  int64_t bucket;
+  Place(int64_t component, int64_t size)
+      : bucket(component / size), left_(size - component % size), size_(size) {}
+  // To the next block; whether a bucket ended.
+  bool advance() {
+    left_ -= kBlock;
+    if (left_ > 0) return false;
+    left_ = size_;
+    ++bucket;
+    return true;
+  }
+
+ private:
+  int64_t left_, size_;
+};
+
 // Rounds and packs components [first, last). Norms of buckets that begin `lead` components after
 // `first` or later, and end before `last`, are taken on the way; all others must be known.
 template <int kBits, typename NormType, typename GridType>
@@ -59,24 +78,28 @@ void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first,
   const int64_t size = args.bucket_size;
   const int64_t norms_end = lead == 0 ? first : first + (last - first) / size * size;
   NormType norm;
+  RandomWords random(args.key, first);
+  Place place(first, size), later(first + lead, size);
   for (int64_t e = first; e < last; e += kBlock) {
+    if (e % kChunk == 0) random = RandomWords(args.key, e);
     const float* x = args.vector + e;
-    const Fraction fraction = GridType::prepared(fraction_of(args.scales[e / size]));
-    const int64_t later = e + lead;
-    const bool takes_norm = later < norms_end;
-    if (last - e >= kBlock && fraction.pre == 1.0f) {
+    const float scale = args.scales[place.bucket];
+    const Fraction fraction = GridType::prepared(fraction_of(scale));
+    const bool is_plain = fraction.pre == 1.0f && !(GridType::kTakesSigns && scale != scale);
+    const bool takes_norm = e + lead < norms_end;
+    if (last - e >= kBlock && is_plain) {
       // Behind the last norm to be taken the sums are of no use, and done without a branch.
-      const float* ahead = takes_norm ? args.vector + later : x;
-      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, RandomWords(args.key, e), ahead,
-                                            norm)
+      const float* ahead = takes_norm ? x + lead : x;
+      FusedBlock<kBits, GridType, NormType>(x, grid, fraction, random, ahead, norm)
           .run(args.packed + e / kBlock * block_bytes(kBits));
     } else {
       quantize_any_block(args, grid, e);
-      if (takes_norm) add_components(norm, args.vector + later, kBlock);
+      random.skip(kBlock);
+      if (takes_norm) add_components(norm, x + lead, kBlock);
     }
-    const int64_t end = later + kBlock;
-    if (takes_norm && end % size == 0) {
-      args.scales[later / size] = finished(norm, args, args.vector + end - size, size);
+    place.advance();
+    if (later.advance() && takes_norm) {
+      args.scales[later.bucket - 1] = finished(norm, args, x + lead + kBlock - size, size);
       norm = NormType();
     }
   }

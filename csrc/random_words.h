@@ -44,6 +44,11 @@ class RandomWords {
     return x ^ (x >> 16);
   }
 
+  // Leaves out `components`, a multiple of 32.
+  SLIMGRAD_INLINE void skip(uint32_t components) {
+    state_ = state_ + all_words(components / 2 * kStep);
+  }
+
  private:
   static constexpr uint32_t kStep = 0x9E3779B9u;
   Words state_, second_;

@@ -10,29 +10,59 @@ namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-// A grid of magnitudes takes fractions without sign; the sign of a symbol is that of the component.
+SLIMGRAD_INLINE Fraction with_sign(const Fraction& f) {
+  return {f.keep == 0 ? 0 : 0xFFFFFFFFu, f.pre, f.inverse};
+}
+
+// A grid of magnitudes takes fractions without sign, unless kTakesSigns; the sign of a symbol is that
+// of the component.
 struct Magnitudes {
+  static constexpr bool kSigned = false, kTakesSigns = false;
   static Fraction prepared(const Fraction& fraction) { return fraction; }
   static SLIMGRAD_INLINE Words magnitude(Words rounded) { return rounded; }
   static SLIMGRAD_INLINE Words signed_like(Words, Words component) { return component; }
 };
 
-// Levels j / m: one addition of random bits below a fixed point.
-class UniformGrid : public Magnitudes {
- public:
+// Random bits added to a signed fixed point with 16 bits behind the point.
+struct SignedIntegers {
+  static constexpr bool kSigned = true, kTakesSigns = true;
   static constexpr int kShift = 16;
+  static Fraction prepared(const Fraction& f) { return with_sign(f); }
+  template <int Half>
+  static SLIMGRAD_INLINE Words rounded(Floats fixed, Words random) {
+    return nearest_integers(fixed) + (Half == 0 ? random & all_words(0xFFFF) : random >> 16);
+  }
+  static SLIMGRAD_INLINE Words magnitude(Words rounded) {
+    return absolute(shifted_right_signed(rounded, kShift)) << kShift;
+  }
+  static SLIMGRAD_INLINE Words signed_like(Words rounded, Words) { return rounded; }
+};
+
+// Levels j / m.
+class UniformGrid : public SignedIntegers {
+ public:
   explicit SLIMGRAD_INLINE UniformGrid(const QuantizeArgs& args)
       : steps_(all_floats(static_cast<float>(args.magnitudes) * 65536.0f)) {}
   template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
-    // Adding 2^23 leaves the nearest integer below the exponent, which the other addend takes off.
-    const Words fixed = as_words(fraction * steps_ + all_floats(0x1p23f));
-    const Words base = all_words(0u - 0x4B000000u);
-    return fixed + (Half == 0 ? masked_or(random, all_words(0xFFFF), base) : (random >> 16) | base);
+    return rounded<Half>(fraction * steps_, random);
   }
 
  private:
   Floats steps_;
+};
+
+// Integers of a step that keeps what is rounded within the magnitudes of a symbol.
+class IntegerGrid : public SignedIntegers {
+ public:
+  explicit SLIMGRAD_INLINE IntegerGrid(const QuantizeArgs&) {}
+  static Fraction prepared(const Fraction& f) {
+    return with_sign({f.keep, f.pre, f.inverse * 65536.0f});
+  }
+  template <int Half>
+  SLIMGRAD_INLINE Words round(Floats fixed, Words random) const {
+    return rounded<Half>(fixed, random);
+  }
 };
 
 // Levels 2^(j-1-s): random bits added below the exponent carry into it with the right probability.
@@ -42,12 +72,21 @@ class UniformGrid : public Magnitudes {
 class ExponentialGrid : public Magnitudes {
  public:
   static constexpr int kShift = 23;
+#if defined(SLIMGRAD_ISA_avx512)
+  // Signs stay where they are, which saves taking them off.
+  static constexpr bool kTakesSigns = true;
+  static Fraction prepared(const Fraction& f) { return with_sign(f); }
+#endif
   explicit SLIMGRAD_INLINE ExponentialGrid(const QuantizeArgs& args)
       : smallest_(all_floats(args.levels[1])),
         base_(all_words(64u - (static_cast<uint32_t>(128 - args.magnitudes) << 23))) {}
   template <int Half>
   SLIMGRAD_INLINE Words round(Floats fraction, Words random) const {
+#if defined(SLIMGRAD_ISA_avx512)
+    const Floats shifted = fraction + larger_magnitude(fraction, smallest_);
+#else
     const Floats shifted = fraction + larger(fraction, smallest_);
+#endif
     const Words placed = Half == 0 ? random << 7 : random >> 9;
     return as_words(shifted) + masked_or(placed, all_words(0xFFFFu << 7), base_);
   }
@@ -55,24 +94,6 @@ class ExponentialGrid : public Magnitudes {
  private:
   Floats smallest_;
   Words base_;
-};
-
-// Signed integers: random bits added to a fixed point with 16 bits behind the point. The step keeps
-// what is rounded within the magnitudes of a symbol.
-class IntegerGrid {
- public:
-  static constexpr int kShift = 0;
-  explicit SLIMGRAD_INLINE IntegerGrid(const QuantizeArgs&) {}
-  static Fraction prepared(const Fraction& f) {
-    return {f.keep == 0 ? 0 : 0xFFFFFFFFu, f.pre, f.inverse * 65536.0f};
-  }
-  template <int Half>
-  SLIMGRAD_INLINE Words round(Floats fixed, Words random) const {
-    random = Half == 0 ? random & all_words(0xFFFF) : random >> 16;
-    return shifted_right_signed(nearest_integers(fixed) + random, 16);
-  }
-  static SLIMGRAD_INLINE Words magnitude(Words rounded) { return absolute(rounded); }
-  static SLIMGRAD_INLINE Words signed_like(Words rounded, Words) { return rounded; }
 };
 
 // Any ascending levels, kSize of them at most: a binary search, then one comparison with the random

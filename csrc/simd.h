@@ -144,6 +144,12 @@ SLIMGRAD_INLINE FloatLeaf larger(FloatLeaf a, FloatLeaf b) {
   return a > b ? a : b;
 #endif
 }
+#if defined(SLIMGRAD_ISA_avx512)
+// The larger magnitude of the two, with the sign of `a`.
+SLIMGRAD_INLINE FloatLeaf larger_magnitude(FloatLeaf a, FloatLeaf b) {
+  return _mm512_maskz_range_ps(kAllLanes, a, b, 3);
+}
+#endif
 template <typename T>
 SLIMGRAD_INLINE auto as_words(Pair<T> a) -> Pair<decltype(as_words(a.low))> {
   return {as_words(a.low), as_words(a.high)};

@@ -16,16 +16,26 @@ class StepOfIntegers {
   template <int kHalf>
   SLIMGRAD_INLINE void add(Floats a, Floats b) {
     squares_.template add<kHalf>(a, b);
-    largest_.template add<kHalf>(a, b);
+    largest_square_ = larger(larger(a * a, b * b), largest_square_);
   }
   // `x` and `n` are the bucket whose components were given.
   SLIMGRAD_INLINE float scale(const QuantizeArgs& args, const float* x, int64_t n) const {
-    const uint32_t most = largest_.bits();
-    if (most >= kInfinityBits) return canonical_nan();
-    if (most == 0) return 0.0f;
+    const float squares = squares_.sum();
+    float norm, most;
+    if (SumOfSquares::is_exact(squares)) {
+      norm = __builtin_sqrtf(squares);
+      // The rounded root of a rounded square is the number itself.
+      most = __builtin_sqrtf(largest_lane(largest_square_));
+    } else {
+      LargestMagnitude largest;
+      add_components(largest, x, n);
+      norm = careful_l2_norm(x, n);
+      most = largest.scale(x, n);
+    }
+    if (!(most > 0.0f)) return most;
     const float of_rms =
-        squares_.scale(x, n) * static_cast<float>(args.step_rms / std::sqrt(static_cast<double>(n)));
-    const float of_largest = float_of(most) * static_cast<float>(kHeadroom / args.magnitudes);
+        norm * static_cast<float>(args.step_rms / std::sqrt(static_cast<double>(n)));
+    const float of_largest = most * static_cast<float>(kHeadroom / args.magnitudes);
     float step = of_rms > of_largest ? of_rms : of_largest;
     step = step > FLT_MIN ? step : FLT_MIN;
     return step < FLT_MAX ? step : FLT_MAX;
@@ -33,7 +43,7 @@ class StepOfIntegers {
 
  private:
   SumOfSquares squares_;
-  LargestMagnitude largest_;
+  Floats largest_square_{};
 };
 
 // The scale of a bucket whose components were given to `norm`.

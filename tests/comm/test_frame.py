@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slimgrad.comm import frame as wire
+from slimgrad.comm.codecs import CODECS
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.quantizers import EDEN, NUQSGD, QSGD, Dithered, QSGDinf
 from slimgrad.core.errors import ConfigError, FrameError
@@ -43,7 +44,7 @@ quantizers = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(["fixed", "raw"]))
+@given(st.lists(floats, max_size=60), quantizers, st.sampled_from(list(CODECS)))
 def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
     vector = torch.tensor(values, dtype=torch.float32)
     frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)
@@ -62,10 +63,15 @@ def test_both_decoders_read_any_vector_alike(values, quantizer, codec):
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.sampled_from([511, 512, 513, 1024, 1100]), quantizers, st.integers(0, 2**32))
-def test_both_decoders_read_full_blocks_alike(n, quantizer, seed):
+@given(
+    st.sampled_from([511, 512, 513, 1024, 1100]),
+    quantizers,
+    st.sampled_from(["fixed", "rans", "context"]),
+    st.integers(0, 2**32),
+)
+def test_both_decoders_read_full_blocks_alike(n, quantizer, codec, seed):
     vector = torch.randn(n, generator=torch.Generator().manual_seed(seed))
-    frame = Compressor(quantizer).compress(vector, key="w", step=0)
+    frame = Compressor(quantizer, codec).compress(vector, key="w", step=0)
     decoded = Compressor(None).decompress(frame).tolist()
     assert decoded == slow_frame_decoder.decode(bytes(frame.numpy()))
 

@@ -47,6 +47,8 @@ def originals():
     ]
     frames = [Compressor(q).compress(vector, key="w", step=0) for q in quantizers]
     frames.append(Compressor(QSGDinf(bits=3), "raw").compress(vector, key="w", step=0))
+    for codec in ("rans", "context"):
+        frames.append(Compressor(QSGDinf(bits=3), codec).compress(vector, key="w", step=0))
     return [bytes(frame.numpy()) for frame in frames]
 
 

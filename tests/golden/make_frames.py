@@ -60,6 +60,12 @@ CASES = {
     ),
     "dithered-2bit-raw-codec": ("dithered", {"step_rms": 3.0, "bits": 2}, "raw", 21, "float32"),
     "empty": ("qsgd", {"bits": 4}, "fixed", 0, "float32"),
+    "rans-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "rans", 700, "float32"),
+    "rans-8bit": ("qsgdinf", {"bits": 8, "bucket_size": 32}, "rans", 77, "float32"),
+    "rans-empty": ("qsgd", {"bits": 3}, "rans", 0, "float32"),
+    "context-4bit": ("nuqsgd", {"bits": 4, "bucket_size": 64}, "context", 1100, "float32"),
+    "context-6bit": ("qsgdinf", {"bits": 6, "bucket_size": 32}, "context", 77, "float32"),
+    "context-empty": ("qsgd", {"bits": 3}, "context", 0, "float32"),
     "raw-float32": (None, {}, "fixed", 5, "float32"),
     "raw-float16": (None, {}, "fixed", 5, "float16"),
     "raw-bfloat16": (None, {}, "fixed", 5, "bfloat16"),
@@ -150,6 +156,7 @@ def bad_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "raw dtype": (patched(raw, 52, b"\x05"), 52),
         "raw length": (patched(raw, 16, b"\x06"), 40),
         **bad_rotations(good),
+        **bad_entropy_frames(good),
     }
 
 
@@ -163,6 +170,30 @@ def bad_rotations(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
         "rotation of another length": (patched(rotated, 16, struct.pack("<Q", 1025)), 32),
         "rotation cut short": (patched(narrow[:-1], 40, struct.pack("<Q", 63)), 40),
         "negative factor": (patched(narrow, 68, struct.pack("<f", -1.0)), 68),
+    }
+
+
+def bad_entropy_frames(good: dict[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """The same of the entropy codecs."""
+    rans, context = good["rans-4bit"], good["context-4bit"]
+    rans_at, context_at = 64 + 4 * 11, 64 + 4 * 18  # of the payloads
+    return {
+        "rans frequencies": (patched(rans, rans_at, b"\xff\xff"), rans_at),
+        "rans size": (patched(rans, rans_at + 32, b"\xff\x00\x00\x00"), rans_at + 32),
+        "rans state too low": (patched(rans, rans_at + 36, bytes(4)), rans_at + 36),
+        "rans state too high": (patched(rans, rans_at + 39, b"\x80"), rans_at + 36),
+        "rans word": (patched(rans, len(rans) - 1, bytes([rans[-1] ^ 1])), rans_at + 36),
+        "rans least length": (patched(rans, 40, struct.pack("<Q", 32 + 4 + 511)), 40),
+        "rans most length": (patched(rans, 40, struct.pack("<Q", 36 + 512 + 1401)), 40),
+        "context frequencies": (patched(context, context_at + 32, b"\xff\xff"), context_at),
+        "context size": (patched(context, context_at + 512, b"\xff\xff"), context_at + 512),
+        "context state": (patched(context, context_at + 519, b"\x80"), context_at + 516),
+        "context word": (
+            patched(context, len(context) - 1, bytes([context[-1] ^ 1])),
+            context_at + 516,
+        ),
+        "context least length": (patched(context, 40, struct.pack("<Q", 516 + 11)), 40),
+        "context most length": (patched(context, 40, struct.pack("<Q", 516 + 12 + 2201)), 40),
     }
 
 

@@ -192,7 +192,8 @@ def test_ordinary_and_extraordinary_buckets_side_by_side(bucket_size, norm):
         )
 
 
-def test_arbitrary_bytes_decode_alike():
+@pytest.mark.parametrize("grid", GRIDS)
+def test_arbitrary_bytes_decode_alike(grid):
     """What a peer may send: any symbols, any scales."""
     generator = torch.Generator().manual_seed(6)
     scales = torch.tensor([1.0, -2.0, math.inf, math.nan, 0.0, 1e-40])
@@ -202,7 +203,7 @@ def test_arbitrary_bytes_decode_alike():
         packed = torch.randint(
             0, 256, (kernels.packed_bytes(n, bits),), generator=generator, dtype=torch.uint8
         )
-        layout = {"levels": levels_of("table", m), "bits": bits, "bucket_size": 512}
+        layout = {"levels": levels_of(grid, m), "bits": bits, "bucket_size": 512}
         with backend.use_backend("reference"):
             expected = kernels.dequantize(packed, scales, n=n, **layout)
         for isa in ISAS:

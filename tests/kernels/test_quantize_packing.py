@@ -9,16 +9,42 @@ from hypothesis import strategies as st
 
 from slimgrad import kernels
 from slimgrad.core.errors import ConfigError
+from slimgrad.kernels import backend
 from slimgrad.kernels.reference.packing import plane_widths
 
 
-@given(n=st.integers(0, 1600), bits=st.integers(1, 8), seed=st.integers(0, 2**31))
-def test_round_trip(n, bits, seed):
+@given(
+    n=st.integers(0, 1600),
+    bits=st.integers(1, 8),
+    seed=st.integers(0, 2**31),
+    name=st.sampled_from(["reference", "auto"]),
+)
+def test_round_trip(n, bits, seed, name):
     generator = torch.Generator().manual_seed(seed)
     symbols = torch.randint(0, 1 << bits, (n,), generator=generator, dtype=torch.uint8)
-    packed = kernels.pack_symbols(symbols, bits)
-    assert len(packed) == kernels.packed_bytes(n, bits)
-    assert torch.equal(kernels.unpack_symbols(packed, n, bits), symbols)
+    with backend.use_backend(name):
+        packed = kernels.pack_symbols(symbols, bits)
+        assert len(packed) == kernels.packed_bytes(n, bits)
+        assert torch.equal(kernels.unpack_symbols(packed, n, bits), symbols)
+
+
+@pytest.mark.skipif(
+    not backend.usable_isas(), reason="the C++ kernels were not built, there is nothing to compare"
+)
+@pytest.mark.parametrize("bits", range(1, 9))
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 600_001])
+def test_compiled_kernels_give_the_bytes_of_the_reference(bits, n):
+    generator = torch.Generator().manual_seed(n)
+    symbols = torch.randint(0, 1 << bits, (n,), generator=generator, dtype=torch.uint8)
+    with backend.use_backend("reference"):
+        expected = kernels.pack_symbols(symbols, bits)
+    for isa in backend.usable_isas():
+        for serial in (True, False):
+            with backend.use_backend("native", isa):
+                packed = kernels.pack_symbols(symbols, bits, serial=serial)
+                unpacked = kernels.unpack_symbols(packed, n, bits, serial=serial)
+            assert torch.equal(packed, expected)
+            assert torch.equal(unpacked, symbols)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
@@ -35,14 +61,17 @@ def test_a_block_lies_where_the_format_says(bits):
             place = start + 4 * dword
             expected[place : place + 4] = ones.to_bytes(4, "little")
             start += 512 * width // 8
-        assert bytes(kernels.pack_symbols(symbols, bits).tolist()) == bytes(expected)
+        for name in ("reference", "auto"):
+            with backend.use_backend(name):
+                assert bytes(kernels.pack_symbols(symbols, bits).tolist()) == bytes(expected)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_a_tail_is_a_bit_string(bits):
     symbols = [(5 * e + 1) % (1 << bits) for e in range(37)]
     number = sum(symbol << (bits * e) for e, symbol in enumerate(symbols))
-    packed = kernels.pack_symbols(torch.tensor(symbols, dtype=torch.uint8), bits)
+    with backend.use_backend("reference"):
+        packed = kernels.pack_symbols(torch.tensor(symbols, dtype=torch.uint8), bits)
     assert bytes(packed.tolist()) == number.to_bytes((37 * bits + 7) // 8, "little")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
 
+from slimgrad import kernels
 from slimgrad.comm.header import (
     CHECKSUM_OFFSET,
     FLAG_NON_FINITE,
@@ -137,7 +137,7 @@ def decode(data: torch.Tensor) -> Frame:
         extra = data.numel() - header.frame_bytes
         raise FrameError(f"{extra} bytes follow the frame", header.frame_bytes)
     content = data.numpy()
-    found = _checksum(content)
+    found = _checksum(data)
     if found != checksum:
         raise FrameError(f"checksum {found:#010x} is not {checksum:#010x}", CHECKSUM_OFFSET)
     scales_at = HEADER_BYTES + header.table_bytes
@@ -198,13 +198,12 @@ def _assemble(header: Header, *sections: np.ndarray) -> torch.Tensor:
     for section in sections:
         content[position : position + len(section)] = section
         position += len(section)
-    content[CHECKSUM_OFFSET:HEADER_BYTES].view("<u4")[0] = _checksum(content)
+    content[CHECKSUM_OFFSET:HEADER_BYTES].view("<u4")[0] = _checksum(frame)
     return frame
 
 
-def _checksum(content: np.ndarray) -> int:
-    head = zlib.crc32(content[:CHECKSUM_OFFSET].data)
-    return zlib.crc32(content[HEADER_BYTES:].data, head)
+def _checksum(frame: torch.Tensor) -> int:
+    return kernels.crc32(frame[HEADER_BYTES:], kernels.crc32(frame[:CHECKSUM_OFFSET]))
 
 
 def _levels(header: Header, table: np.ndarray) -> tuple[float, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 from slimgrad.core.errors import ConfigError
+from slimgrad.kernels.backend import native_module
 from slimgrad.kernels.checks import check_bits, check_count, check_size, check_vector
+from slimgrad.kernels.native import packing as native
 from slimgrad.kernels.reference import packing as reference
 
 
@@ -23,8 +25,10 @@ def packed_bytes(n: int, bits: int) -> int:
     return reference.packed_bytes(n, bits)
 
 
-def pack_symbols(symbols: torch.Tensor, bits: int) -> torch.Tensor:
+def pack_symbols(symbols: torch.Tensor, bits: int, *, serial: bool = False) -> torch.Tensor:
     """Packs uint8 symbols (n,), each below 2**bits, into uint8 (packed_bytes(n, bits),).
+
+    With ``serial`` the work stays on the calling thread, but for the check of the symbols.
 
     Raises:
         ConfigError: bits outside 1 to 8, or a symbol that does not fit.
@@ -36,11 +40,18 @@ def pack_symbols(symbols: torch.Tensor, bits: int) -> torch.Tensor:
     check_vector("symbols", symbols, torch.uint8)
     if len(symbols) > 0 and int(symbols.max()) >> bits:
         raise ConfigError(f"symbol {int(symbols.max())} does not fit in {bits} bits")
-    return reference.pack_symbols(symbols.contiguous(), bits)
+    module = native_module()
+    if module is None:
+        return reference.pack_symbols(symbols.contiguous(), bits)
+    return native.pack_symbols(module, symbols.contiguous(), bits, serial=serial)
 
 
-def unpack_symbols(packed: torch.Tensor, n: int, bits: int) -> torch.Tensor:
+def unpack_symbols(
+    packed: torch.Tensor, n: int, bits: int, *, serial: bool = False
+) -> torch.Tensor:
     """The ``n`` symbols, uint8 (n,), that pack_symbols or quantize packed.
+
+    With ``serial`` the work stays on the calling thread.
 
     Raises:
         ConfigError: bits outside 1 to 8, or a size that does not hold n symbols.
@@ -49,4 +60,7 @@ def unpack_symbols(packed: torch.Tensor, n: int, bits: int) -> torch.Tensor:
     tensor([1, 2, 3], dtype=torch.uint8)
     """
     check_size("packed", packed, torch.uint8, packed_bytes(n, bits))
-    return reference.unpack_symbols(packed.contiguous(), n, bits)
+    module = native_module()
+    if module is None:
+        return reference.unpack_symbols(packed.contiguous(), n, bits)
+    return native.unpack_symbols(module, packed.contiguous(), n, bits, serial=serial)

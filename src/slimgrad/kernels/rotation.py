@@ -42,7 +42,8 @@ def rotate_quantize(
 
     With D a diagonal of random signs and H the Hadamard matrix of order 512, y = H D x, or
     H D' H D x where sum p_k^2 > spread (sum p_k)^2, p_k being the sum of x_i^2 over i mod 64 = k;
-    y_i / sigma, sigma^2 being its variance over the signs, goes to the nearest of ± unit l_j, as level q_i = ± l_j. The scale is
+    y_i / sigma, sigma^2 being its variance over the signs, goes to the nearest of ± unit l_j, as
+    level q_i = ± l_j. The scale is
     s = ||x||^2 / <y, q>, so that what a reader rebuilds, s D H q or s D H D' H q, has exactly the
     projection ||x||^2 on x. The lowest bit of s tells which it is.
 

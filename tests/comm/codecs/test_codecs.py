@@ -10,9 +10,9 @@ from slimgrad.core.errors import ConfigError, FrameError
 
 
 def test_registry_and_numbers_on_the_wire():
-    assert list(CODECS) == ["fixed", "raw"]
+    assert list(CODECS) == ["context", "fixed", "rans", "raw"]
     numbers = {name: CODECS.get(name).code_id for name in CODECS}
-    assert numbers == {"raw": 0, "fixed": 1}
+    assert numbers == {"raw": 0, "fixed": 1, "rans": 2, "context": 3}
     for name in CODECS:
         assert CODECS.get(name).name == name
         found = codec_with_id(numbers[name])

@@ -1,12 +1,14 @@
 """Codecs, one a file, filed under their names."""
 
 from slimgrad.comm.codecs.base import Codec
+from slimgrad.comm.codecs.context import Context
 from slimgrad.comm.codecs.fixed import Fixed
+from slimgrad.comm.codecs.rans import Rans
 from slimgrad.comm.codecs.raw import Raw
 from slimgrad.core.registry import Registry
 
 CODECS = Registry[type[Codec]]("codec")
-for _codec in (Fixed, Raw):
+for _codec in (Fixed, Raw, Rans, Context):
     CODECS.add(_codec.name)(_codec)
 
 
@@ -20,4 +22,4 @@ def codec_with_id(code_id: int) -> Codec | None:
     return next((codec() for codec in codecs if codec.code_id == code_id), None)
 
 
-__all__ = ["CODECS", "Codec", "Fixed", "Raw", "codec_with_id"]
+__all__ = ["CODECS", "Codec", "Context", "Fixed", "Rans", "Raw", "codec_with_id"]

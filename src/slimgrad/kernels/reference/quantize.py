@@ -52,9 +52,11 @@ def quantize(
     n = len(vector)
     scales = bucket_scales(vector, norm=norm, bucket_size=bucket_size)
     fractions = fractions_of(vector, spread(scales, n, bucket_size))
-    magnitudes = round_to_levels(fractions, random_bits(n, key), levels=levels, grid=grid)
-    negative = torch.signbit(vector) & (magnitudes > 0)
-    symbols = magnitudes + (negative.long() << (bits - 1))
+    if grid == "uniform":
+        fractions = torch.copysign(fractions, vector)
+    indices = round_to_levels(fractions, random_bits(n, key), levels=levels, grid=grid)
+    negative = torch.signbit(vector) & (indices != 0)
+    symbols = indices.abs() + (negative.long() << (bits - 1))
     return scales, pack_symbols(symbols.to(torch.uint8), bits)
 
 
@@ -125,6 +127,7 @@ def round_to_levels(
 ) -> torch.Tensor:
     """Level index (int64) of each fraction in [0, 1], up or down at random without bias.
 
+    Indices of the uniform grid have the sign of the fraction, which may be negative.
     The chance to go up is the distance to the level below over the gap, to the nearest 2**-16.
     """
     m = len(levels) - 1

@@ -48,18 +48,18 @@ def _quantize_kernel(
     v = tl.load(x + e, mask=inside, other=0.0)
     r = _fractions(v, tl.load(scales + e // bucket_size, mask=inside, other=0.0))
     random = random_bits(e, key)
+    minus = v.to(tl.int32, bitcast=True) < 0
     if GRID == 1:
-        # Adding 2**23 leaves the nearest integer below the exponent.
+        # Adding 2**23 leaves the nearest integer below the exponent; the sign is put back after.
         fixed = (r * (m * 65536.0) + 8388608.0).to(tl.int32, bitcast=True) - 0x4B000000
-        index = (fixed + random) >> 16
+        index = tl.abs((tl.where(minus, -fixed, fixed) + random) >> 16)
     elif GRID == 2:
         smallest = tl.load(levels + 1)
         bits = (r + tl.maximum(r, smallest)).to(tl.int32, bitcast=True)
         index = ((bits + (random << 7) + 64) >> 23) - (128 - m)
     else:
         index = _table_index(r, random, levels, inverse_gaps, m)
-    negative = (v.to(tl.int32, bitcast=True) < 0) & (index > 0)
-    symbols = index + (negative.to(tl.int32) << (BITS - 1))
+    symbols = index + ((minus & (index > 0)).to(tl.int32) << (BITS - 1))
     if block < n // 512:
         store_block(symbols, packed, block, BITS)
     else:
