@@ -20,7 +20,9 @@ def cases(x: torch.Tensor) -> Iterator[Case]:
         made = quantizer.quantize(x, key=1)
         settings = {"levels": made.grid.levels, "bits": bits, "key": 1, "serial": True}
         work = partial(quantizer.quantize, x, key=1, serial=True)
-        back = partial(kernels.rotate_dequantize, made.packed, made.scales, n=len(x), **settings)
+        back = partial(
+            kernels.rotate_dequantize, made.packed, made.scales, n=len(x), out=y, **settings
+        )
         add = partial(kernels.rotate_dequantize_add_, y, made.packed, made.scales, **settings)
         asked = 0.9 if bits == 4 else None
         yield Case(f"EDEN {bits} quantize", work, asked)

@@ -11,6 +11,7 @@ void register_dither(nb::module_& module);
 void register_packing(nb::module_& module);
 void register_quantize(nb::module_& module);
 void register_rotation(nb::module_& module);
+void register_summing(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_buckets(nb::module_& module);
 void register_rans(nb::module_& module);
@@ -27,6 +28,7 @@ NB_MODULE(_native, module) {
   register_packing(module);
   register_quantize(module);
   register_rotation(module);
+  register_summing(module);
   register_topone(module);
   register_buckets(module);
   register_rans(module);

@@ -101,16 +101,18 @@ void dequantize_wide(const DequantizeArgs& args, int64_t first, int64_t last) {
 
 }  // namespace
 
+void dequantize_part(const DequantizeArgs& args, int64_t first, int64_t last) {
+  const IeeeArithmetic arithmetic;
+  if (args.bits <= 4)
+    dequantize_narrow(args, first, last);
+  else
+    dequantize_wide(args, first, last);
+}
+
 void dequantize(const DequantizeArgs& args) {
   const int64_t blocks = (args.n + kBlock - 1) / kBlock;
   parallel_ranges(0, blocks, kGrain / kBlock, args.serial, [&](int64_t begin, int64_t end) {
-    const IeeeArithmetic arithmetic;
-    const int64_t first = begin * kBlock;
-    const int64_t last = end * kBlock < args.n ? end * kBlock : args.n;
-    if (args.bits <= 4)
-      dequantize_narrow(args, first, last);
-    else
-      dequantize_wide(args, first, last);
+    dequantize_part(args, begin * kBlock, end * kBlock < args.n ? end * kBlock : args.n);
   });
 }
 

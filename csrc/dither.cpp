@@ -147,22 +147,23 @@ void undither_symbols(const UnditherArgs& args, const Sink& sink, int64_t first,
 
 }  // namespace
 
+void undither_part(const UnditherArgs& args, int64_t first, int64_t last) {
+  const IeeeArithmetic arithmetic;
+  if (args.bucket_size % kBlock == 0)
+    with_sink(args.add, args.alpha, [&](const auto& sink) {
+      if (args.bits == 4)
+        undither_nibbles(args, sink, first, last);
+      else
+        undither_symbols(args, sink, first, last);
+    });
+  else
+    for (int64_t e = first; e < last; e += kBlock) undither_any_block(args, e);
+}
+
 void undither(const UnditherArgs& args) {
-  const bool whole_blocks = args.bucket_size % kBlock == 0;
   const int64_t blocks = (args.n + kBlock - 1) / kBlock;
   parallel_ranges(0, blocks, kGrain / kBlock, args.serial, [&](int64_t begin, int64_t end) {
-    const IeeeArithmetic arithmetic;
-    const int64_t first = begin * kBlock;
-    const int64_t last = end * kBlock < args.n ? end * kBlock : args.n;
-    if (whole_blocks)
-      with_sink(args.add, args.alpha, [&](const auto& sink) {
-        if (args.bits == 4)
-          undither_nibbles(args, sink, first, last);
-        else
-          undither_symbols(args, sink, first, last);
-      });
-    else
-      for (int64_t e = first; e < last; e += kBlock) undither_any_block(args, e);
+    undither_part(args, begin * kBlock, end * kBlock < args.n ? end * kBlock : args.n);
   });
 }
 

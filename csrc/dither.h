@@ -21,4 +21,11 @@ struct UnditherArgs {
 
 SLIMGRAD_DECLARE(void undither(const UnditherArgs& args))
 
+#if defined(SLIMGRAD_ISA)
+namespace SLIMGRAD_ISA {
+// Components [first, last) on this thread; first is a multiple of 512, and last is one or n.
+void undither_part(const UnditherArgs& args, int64_t first, int64_t last);
+}  // namespace SLIMGRAD_ISA
+#endif
+
 }  // namespace slimgrad

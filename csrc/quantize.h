@@ -43,4 +43,11 @@ struct DequantizeArgs {
 SLIMGRAD_DECLARE(void quantize(const QuantizeArgs& args))
 SLIMGRAD_DECLARE(void dequantize(const DequantizeArgs& args))
 
+#if defined(SLIMGRAD_ISA)
+namespace SLIMGRAD_ISA {
+// Components [first, last) on this thread; first is a multiple of 512, and last is one or n.
+void dequantize_part(const DequantizeArgs& args, int64_t first, int64_t last);
+}  // namespace SLIMGRAD_ISA
+#endif
+
 }  // namespace slimgrad

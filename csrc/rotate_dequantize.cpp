@@ -7,7 +7,8 @@ namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
-constexpr int64_t kGrain = 128;  // blocks
+constexpr int64_t kGrain = 128;            // blocks
+constexpr int64_t kStreamed = 1 << 20;  // components, at least, that leave the caches
 
 template <typename Sink>
 SLIMGRAD_INLINE void dequantize_block(const RotateDequantizeArgs& args, const Lookup<16>& values,
@@ -40,14 +41,24 @@ void dequantize_blocks(const RotateDequantizeArgs& args, const Sink& sink, int64
 
 }  // namespace
 
+void rotate_dequantize_part(const RotateDequantizeArgs& args, int64_t first, int64_t last) {
+  const IeeeArithmetic arithmetic;
+  if (!args.add && args.n >= kStreamed && reinterpret_cast<uintptr_t>(args.out) % 64 == 0) {
+    const int64_t whole = last / kBlock;
+    dequantize_blocks(args, Stream{}, first / kBlock, whole);
+    end_stream();
+    return dequantize_blocks(args, Write{}, whole, (last + kBlock - 1) / kBlock);
+  }
+  with_sink(args.add, args.alpha, [&](const auto& sink) {
+    dequantize_blocks(args, sink, first / kBlock, (last + kBlock - 1) / kBlock);
+  });
+}
+
 void rotate_dequantize(const RotateDequantizeArgs& args) {
-  parallel_ranges(0, (args.n + kBlock - 1) / kBlock, kGrain, args.serial,
-                  [&](int64_t first, int64_t last) {
-                    const IeeeArithmetic arithmetic;
-                    with_sink(args.add, args.alpha, [&](const auto& sink) {
-                      dequantize_blocks(args, sink, first, last);
-                    });
-                  });
+  const int64_t blocks = (args.n + kBlock - 1) / kBlock;
+  parallel_ranges(0, blocks, kGrain, args.serial, [&](int64_t begin, int64_t end) {
+    rotate_dequantize_part(args, begin * kBlock, end * kBlock < args.n ? end * kBlock : args.n);
+  });
 }
 
 }  // namespace SLIMGRAD_ISA

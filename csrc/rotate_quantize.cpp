@@ -10,7 +10,7 @@ namespace SLIMGRAD_ISA {
 namespace {
 
 constexpr int64_t kGrain = 128;      // blocks
-constexpr int64_t kPrefetch = 2048;  // components ahead
+constexpr int64_t kPrefetch = 1024;  // components ahead
 constexpr int kCellBits = 18;
 constexpr int kCloseToOverflow = 100;  // exponent
 constexpr float kLeastSquares = 0x1p-50f, kMostSquares = 0x1p50f;

@@ -36,4 +36,11 @@ struct RotateDequantizeArgs {
 SLIMGRAD_DECLARE(void rotate_quantize(const RotateQuantizeArgs& args))
 SLIMGRAD_DECLARE(void rotate_dequantize(const RotateDequantizeArgs& args))
 
+#if defined(SLIMGRAD_ISA)
+namespace SLIMGRAD_ISA {
+// Components [first, last) on this thread; first is a multiple of 512, and last is one or n.
+void rotate_dequantize_part(const RotateDequantizeArgs& args, int64_t first, int64_t last);
+}  // namespace SLIMGRAD_ISA
+#endif
+
 }  // namespace slimgrad

@@ -10,6 +10,33 @@ struct Write {
   static constexpr bool kReads = false;
   SLIMGRAD_INLINE void operator()(float* out, Floats value) const { store(out, value); }
 };
+// Past the caches, for results that leave them anyway: a line is then not read before it is
+// overwritten. Addresses must be multiples of 64, and end_stream() must follow on the same thread.
+SLIMGRAD_INLINE void stream(float* out, FloatLeaf value) {
+#if defined(SLIMGRAD_ISA_avx512)
+  _mm512_stream_ps(out, value);
+#elif defined(SLIMGRAD_ISA_avx2)
+  _mm256_stream_ps(out, value);
+#elif defined(__SSE2__)
+  _mm_stream_ps(out, value);
+#else
+  Lanes<FloatLeaf>::store(out, value);
+#endif
+}
+template <typename T>
+SLIMGRAD_INLINE void stream(float* out, Pair<T> value) {
+  stream(out, value.low);
+  stream(out + sizeof(T) / sizeof(float), value.high);
+}
+SLIMGRAD_INLINE void end_stream() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+struct Stream {
+  static constexpr bool kReads = false;
+  SLIMGRAD_INLINE void operator()(float* out, Floats value) const { stream(out, value); }
+};
 struct Add {
   static constexpr bool kReads = true;
   SLIMGRAD_INLINE void operator()(float* out, Floats value) const {

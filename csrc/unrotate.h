@@ -49,7 +49,7 @@ SLIMGRAD_INLINE void unrotate_block(const uint8_t* in, int bits, const Lookup<16
 #pragma GCC unroll 4
     for (int far = 0; far < kFar; ++far) {
       float* to = out + (far * kNear + near) * 16;
-      prefetch_to_write(to, kWriteAhead);
+      if constexpr (Sink::kReads) prefetch_to_write(to, kWriteAhead);
       sink(to, flipped(v[far] * factor, highest << ((kFar - 1 - far) * kNear)));
     }
   }

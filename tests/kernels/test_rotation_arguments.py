@@ -52,6 +52,10 @@ def test_sizes_that_do_not_agree_are_refused():
         kernels.rotate_dequantize(packed, scales, n=-1, **SHARED)
     with pytest.raises(ConfigError, match="packed must have 384 elements, got 256"):
         kernels.rotate_dequantize_add_(torch.zeros(1025), packed, scales, **SHARED)
+    with pytest.raises(ConfigError, match="out must have 600 elements, got 599"):
+        kernels.rotate_dequantize(packed, scales, n=600, out=torch.zeros(599), **SHARED)
+    with pytest.raises(ConfigError, match="out must be contiguous"):
+        kernels.rotate_dequantize(packed, scales, n=600, out=torch.zeros(1200)[::2], **SHARED)
     with pytest.raises(ConfigError, match="alpha must be finite"):
         kernels.rotate_dequantize_add_(
             torch.zeros(600), packed, scales, alpha=float("nan"), **SHARED
@@ -69,5 +73,8 @@ def test_strided_input_is_copied_and_the_change_in_place_is_seen(name):
         weight, out = torch.ones(600, requires_grad=True), torch.ones(600)
         loss = (weight * out).sum()
         kernels.rotate_dequantize_add_(out, packed, scales, **SHARED)
+        decoded = kernels.rotate_dequantize(packed, scales, n=600, **SHARED)
+        again = kernels.rotate_dequantize(packed, scales, n=600, out=out, **SHARED)
+        assert torch.equal(again, decoded)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()

@@ -112,3 +112,17 @@ def test_flushed_denormals_do_not_change_the_bytes():
         torch.set_flush_denormal(False)
     assert torch.equal(before[0], after[0].view(torch.int32))
     assert torch.equal(before[1], after[1])
+
+
+def test_results_that_leave_the_caches_are_written_alike():
+    n = (1 << 20) + 77
+    quantizing, shared = settings_of(4)
+    scales, packed = kernels.rotate_quantize(normal(n), **quantizing, **shared)
+    for isa in ISAS:
+        with backend.use_backend("native", isa):
+            expected = kernels.rotate_dequantize_add_(torch.zeros(n), packed, scales, **shared)
+            room = torch.empty(n + 1)
+            for out in (torch.empty(n), room[1:]):
+                got = kernels.rotate_dequantize(packed, scales, n=n, out=out, **shared)
+                assert got.data_ptr() == out.data_ptr()
+                assert torch.equal(out, expected)

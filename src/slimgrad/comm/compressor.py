@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import final
 
 import torch
 
 from slimgrad.comm import frame as wire
 from slimgrad.comm.codecs import CODECS, Codec
-from slimgrad.comm.decoding import add_values_, values_of
+from slimgrad.comm.decoding import add_values_, sum_values_, values_of
 from slimgrad.comm.quantizers.base import Quantizer
 from slimgrad.comm.serial import copy_
 from slimgrad.core.errors import ConfigError, FrameError
@@ -133,6 +134,56 @@ class Compressor:
         if header.n != out.numel():
             raise FrameError(f"the frame holds {header.n} components, not {out.numel()}", 16)
         return add_values_(decoded, out, alpha, serial=serial)
+
+    def decompress_sum(
+        self, frames: Sequence[torch.Tensor], *, serial: bool = False
+    ) -> torch.Tensor:
+        """The sum of the vectors that ``frames`` hold, flat float32; in the order given.
+
+        Args:
+            frames: at least one, flat uint8, of the same number of components.
+            serial: keep the work on the calling thread.
+
+        Raises:
+            ConfigError: no frames.
+            FrameError: the bytes are not valid frames, or of different lengths.
+        """
+        decoded = [wire.decode(frame) for frame in frames]
+        if not decoded:
+            raise ConfigError("a sum needs at least one frame, none are given")
+        out = torch.empty(decoded[0].header.n, dtype=torch.float32)
+        return _sum_into(decoded, out, serial=serial)
+
+    def decompress_sum_(
+        self, frames: Sequence[torch.Tensor], out: torch.Tensor, *, serial: bool = False
+    ) -> torch.Tensor:
+        """Set ``out`` to the sum of the vectors that ``frames`` hold, in the order given.
+
+        Equal to the last bit to adding them to zeros one by one; quantized vectors are added up in
+        one pass over a float32 ``out``. Where a frame is refused ``out`` may hold anything.
+
+        Args:
+            frames: flat uint8, of as many components as ``out``.
+            out: flat contiguous float32 or float64; what was there is lost.
+            serial: keep the work on the calling thread.
+
+        Raises:
+            ConfigError: ``out`` is not as above.
+            FrameError: the bytes are not valid frames, or hold another number of components.
+        """
+        _check_sum(out, 1.0)
+        return _sum_into([wire.decode(frame) for frame in frames], out, serial=serial)
+
+
+def _sum_into(frames: list[wire.Frame], out: torch.Tensor, *, serial: bool) -> torch.Tensor:
+    for number, frame in enumerate(frames, 1):
+        if frame.header.n != out.numel():
+            raise FrameError(
+                f"frame {number} of {len(frames)} holds {frame.header.n} components, "
+                f"not {out.numel()}",
+                16,
+            )
+    return sum_values_(frames, out, serial=serial)
 
 
 def _check_sum(out: torch.Tensor, alpha: float) -> None:

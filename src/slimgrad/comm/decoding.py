@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from slimgrad import kernels
 from slimgrad.comm.frame import Frame
-from slimgrad.comm.header import GRIDS, HEADER_BYTES, METHOD_RAW, TRANSFORMS, codec_of
+from slimgrad.comm.header import (
+    GRIDS,
+    HEADER_BYTES,
+    METHOD_QUANTIZED,
+    METHOD_RAW,
+    TRANSFORMS,
+    codec_of,
+)
 from slimgrad.comm.quantizers.level import magnitudes
-from slimgrad.comm.serial import add_, copy_
+from slimgrad.comm.serial import add_, copy_, zero_
 from slimgrad.core.errors import FrameError
+
+_TRANSFORM_NAMES = {number: name for name, number in TRANSFORMS.items()}
 
 
 def values_of(frame: Frame, *, serial: bool) -> torch.Tensor:
@@ -71,6 +82,23 @@ def add_values_(frame: Frame, out: torch.Tensor, alpha: float, *, serial: bool) 
     )
 
 
+def sum_values_(frames: Sequence[Frame], out: torch.Tensor, *, serial: bool) -> torch.Tensor:
+    """Set ``out`` to the sum of the vectors, as adding them to zeros one by one would.
+
+    In one pass where all are quantized and ``out`` is float32, one by one elsewhere.
+
+    Raises:
+        FrameError: a payload is not what an encoder writes.
+    """
+    quantized = all(frame.header.method == METHOD_QUANTIZED for frame in frames)
+    if out.dtype == torch.float32 and quantized:
+        return kernels.sum_packed_(out, [_packed(frame) for frame in frames], serial=serial)
+    zero_(out)
+    for frame in frames:
+        add_values_(frame, out, 1.0, serial=serial)
+    return out
+
+
 def packed_symbols(frame: Frame) -> torch.Tensor:
     """The symbols of a quantized frame in the lane-sliced layout, each with a level.
 
@@ -123,4 +151,17 @@ def _dequantize(frame: Frame, serial: bool) -> torch.Tensor:
         bits=header.bits,
         bucket_size=header.bucket_size,
         serial=serial,
+    )
+
+
+def _packed(frame: Frame) -> kernels.PackedVector:
+    header = frame.header
+    return kernels.PackedVector(
+        _TRANSFORM_NAMES[header.transform],
+        packed_symbols(frame),
+        frame.scales,
+        frame.levels,
+        header.bits,
+        header.bucket_size,
+        header.key,
     )

@@ -23,6 +23,8 @@ __all__ = [
     "context_decode",
     "context_encode",
     "crc32",
+from slimgrad.kernels.summing import PackedVector, sum_packed_
+    "PackedVector",
     "dequantize",
     "dequantize_add_",
     "dither",
@@ -37,6 +39,7 @@ __all__ = [
     "rotate_dequantize_add_",
     "rotate_quantize",
     "symbol_counts",
+    "sum_packed_",
     "topone_weight_grad",
     "undither",
     "undither_add_",

@@ -43,9 +43,8 @@ def rotate_quantize(
     With D a diagonal of random signs and H the Hadamard matrix of order 512, y = H D x, or
     H D' H D x where sum p_k^2 > spread (sum p_k)^2, p_k being the sum of x_i^2 over i mod 64 = k;
     y_i / sigma, sigma^2 being its variance over the signs, goes to the nearest of ± unit l_j, as
-    level q_i = ± l_j. The scale is
-    s = ||x||^2 / <y, q>, so that what a reader rebuilds, s D H q or s D H D' H q, has exactly the
-    projection ||x||^2 on x. The lowest bit of s tells which it is.
+    level q_i = ± l_j. The scale is s = ||x||^2 / <y, q>, so that what a reader rebuilds, s D H q or
+    s D H D' H q, has exactly the projection ||x||^2 on x. The lowest bit of s tells which it is.
 
     Nothing is random but the signs. Every backend, instruction set and number of threads gives the
     same bytes for the same arguments. A block with an infinity or NaN gets scale NaN and decodes to
@@ -92,6 +91,7 @@ def rotate_dequantize(
     levels: Sequence[float],
     bits: int,
     key: int,
+    out: torch.Tensor | None = None,
     serial: bool = False,
 ) -> torch.Tensor:
     """The vector that rotate_quantize packed: levels rotated back, times the scale.
@@ -103,10 +103,11 @@ def rotate_dequantize(
         levels: as given to rotate_quantize.
         bits: width of a symbol, 1 to 4, sign included.
         key: as given to rotate_quantize.
+        out: (n,) float32, contiguous, on the CPU, to be overwritten; None for a new one.
         serial: use the calling thread only.
 
     Returns:
-        float32 (n,).
+        float32 (n,), ``out`` where it is given.
 
     Raises:
         ConfigError: sizes that do not agree, or an argument outside its range.
@@ -114,11 +115,15 @@ def rotate_dequantize(
     table = _check_packed(packed, scales, n, levels, bits, key)
     module = native_module()
     packed, scales = packed.contiguous(), scales.detach().contiguous()
+    if out is not None:
+        check_size("out", out, torch.float32, n)
+        check_sum_target(out, 1.0)
     if module is None:
-        return reference.rotate_dequantize(packed, scales, n=n, levels=table, bits=bits, key=key)
-    return native.rotate_dequantize_into(
+        value = reference.rotate_dequantize(packed, scales, n=n, levels=table, bits=bits, key=key)
+        return value if out is None else out.copy_(value)
+    decoded = native.rotate_dequantize_into(
         module,
-        torch.empty(n, dtype=torch.float32),
+        torch.empty(n, dtype=torch.float32) if out is None else out,
         packed,
         scales,
         values=signed_levels(table, bits),
@@ -127,6 +132,9 @@ def rotate_dequantize(
         alpha=None,
         serial=serial,
     )
+    if out is not None and not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+    return decoded
 
 
 def rotate_dequantize_add_(
