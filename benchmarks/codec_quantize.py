@@ -82,7 +82,7 @@ WIDTHS = [
     for bits in (2, 3, 8)
 ]
 DITHERS = [DitherSetting(bits, 512) for bits in (2, 3, 8)]
-TABLES = [Setting("table", "table", "l2", bits, 512) for bits in (4, 8)]
+TABLES = [Setting("table", "table", "l2", bits, 512) for bits in (3, 4, 8)]
 
 
 def cases(x: torch.Tensor) -> Iterator[Case]:

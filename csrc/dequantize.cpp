@@ -1,11 +1,11 @@
 // Symbols back to components, written or added to what is there: any width and bucket size by way
 // of a buffer, and without it for 4 and 8 bits in buckets of whole blocks.
 #include "bucket_norm.h"
-#include "lane_layout.h"
 #include "level_values.h"
 #include "parallel.h"
 #include "quantize.h"
 #include "sinks.h"
+#include "spread.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -13,18 +13,6 @@ namespace {
 
 constexpr int64_t kGrain = 65536;
 constexpr int64_t kPrefetch = 4096;  // components of `out` ahead
-
-// The scale of every component of the block that begins at `first`; 0 behind the last.
-void spread_scales(const DequantizeArgs& args, int64_t first, int count, float* scale) {
-  const int64_t end = first + count;
-  for (int64_t e = first; e < end;) {
-    const int64_t bucket = e / args.bucket_size;
-    const int64_t next = (bucket + 1) * args.bucket_size;
-    const float each = args.scales[bucket];
-    for (const int64_t stop = next < end ? next : end; e < stop; ++e) scale[e - first] = each;
-  }
-  for (int i = count; i < kBlock; ++i) scale[i] = 0.0f;
-}
 
 template <typename Values>
 void dequantize_any_block(const DequantizeArgs& args, const Values& values, int64_t first) {
@@ -36,7 +24,7 @@ void dequantize_any_block(const DequantizeArgs& args, const Values& values, int6
     unpack_block(in, args.bits, symbols);
   else
     unpack_bit_string(in, count, args.bits, symbols);
-  spread_scales(args, first, count, value);
+  spread_scales(args.scales, args.bucket_size, first, count, value);
   for (int i = 0; i < kBlock; i += 16)
     store(value + i, load_floats(value + i) * values[load_words(symbols + i)]);
   write_or_add(value, count, args.add, args.alpha, args.out + first);

@@ -4,10 +4,10 @@
 
 #include <cfloat>
 
-#include "lane_layout.h"
 #include "parallel.h"
 #include "random_words.h"
 #include "sinks.h"
+#include "spread.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
@@ -37,18 +37,6 @@ SLIMGRAD_INLINE Floats finite(Floats value) {
   return select(less(value, least), least, value);
 }
 
-// The step of every component of the block that begins at `first`; 0 behind the last.
-void spread_steps(const UnditherArgs& args, int64_t first, int count, float* step) {
-  const int64_t end = first + count;
-  for (int64_t e = first; e < end;) {
-    const int64_t bucket = e / args.bucket_size;
-    const int64_t next = (bucket + 1) * args.bucket_size;
-    for (const int64_t stop = next < end ? next : end; e < stop; ++e)
-      step[e - first] = args.steps[bucket];
-  }
-  for (int i = count; i < kBlock; ++i) step[i] = 0.0f;
-}
-
 __attribute__((noinline)) void undither_any_block(const UnditherArgs& args, int64_t first) {
   alignas(64) uint32_t symbols[kBlock];
   alignas(64) float value[kBlock];
@@ -58,7 +46,7 @@ __attribute__((noinline)) void undither_any_block(const UnditherArgs& args, int6
     unpack_block(in, args.bits, symbols);
   else
     unpack_bit_string(in, count, args.bits, symbols);
-  spread_steps(args, first, count, value);
+  spread_scales(args.steps, args.bucket_size, first, count, value);
   RandomWords random(args.key, first);
   for (int i = 0; i < kBlock; i += 32) {
     const Words words = random.next();

@@ -48,7 +48,7 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
 bool is_fused(const QuantizeArgs& args) {
   if (args.bucket_size % kBlock != 0) return false;
   if (args.norm == Norm::power_of_two) return args.grid == Grid::exponential && args.bits == 8;
-  return args.grid == Grid::table ? args.bits == 4 : has_fused_block(args.bits);
+  return has_fused_block(args.bits) && (args.grid != Grid::table || args.bits <= 4);
 }
 
 // The bucket of a component, block by block without division.
@@ -106,14 +106,22 @@ void fused_blocks(const QuantizeArgs& args, const GridType& grid, int64_t first,
 }
 
 template <typename NormType, typename GridType>
-void fused_width(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
-                 int64_t lead) {
+void fused_narrow(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
+                  int64_t lead) {
   switch (args.bits) {
     case 2: return fused_blocks<2, NormType>(args, grid, first, last, lead);
     case 3: return fused_blocks<3, NormType>(args, grid, first, last, lead);
-    case 4: return fused_blocks<4, NormType>(args, grid, first, last, lead);
-    default: return fused_blocks<8, NormType>(args, grid, first, last, lead);
+    default: return fused_blocks<4, NormType>(args, grid, first, last, lead);
   }
+}
+
+template <typename NormType, typename GridType>
+void fused_width(const QuantizeArgs& args, const GridType& grid, int64_t first, int64_t last,
+                 int64_t lead) {
+  if (args.bits == 8)
+    fused_blocks<8, NormType>(args, grid, first, last, lead);
+  else
+    fused_narrow<NormType>(args, grid, first, last, lead);
 }
 
 template <typename NormType>
@@ -123,7 +131,7 @@ void fused_range(const QuantizeArgs& args, int64_t first, int64_t last, int64_t 
   if (args.grid == Grid::exponential)
     return fused_width<NormType>(args, ExponentialGrid(args), first, last, lead);
   const TableGrid<8>::Memory memory(args);
-  fused_blocks<4, NormType>(args, TableGrid<8>(memory), first, last, lead);
+  fused_narrow<NormType>(args, TableGrid<8>(memory), first, last, lead);
 }
 
 void fused_integers(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {

@@ -66,7 +66,7 @@ def test_sizes_and_buckets(bits):
 @needs_native
 @pytest.mark.parametrize("bucket_size", [512, 800, 8192, 131_072, 1 << 40])
 def test_several_chunks_and_threads(bucket_size):
-    v = normal(200_003)
+    v = normal(140_003)
     settings = {"bucket_size": bucket_size, "bits": 4, "key": 0xFEDCBA9876543210}
     assert_same_bytes(v, threads=(1, 2), **settings)
     alone, shared = (results(v, serial=s, **settings) for s in (True, False))

@@ -14,17 +14,17 @@ from slimgrad.kernels.rotation import (
     rotate_quantize,
 )
 from slimgrad.kernels.rounding import dequantize, dequantize_add_, quantize
+from slimgrad.kernels.summing import PackedVector, sum_packed_
 from slimgrad.kernels.symbol_counts import context_counts, symbol_counts
 from slimgrad.kernels.topone import topone_weight_grad
 
 __all__ = [
+    "PackedVector",
     "bucket_scales",
     "context_counts",
     "context_decode",
     "context_encode",
     "crc32",
-from slimgrad.kernels.summing import PackedVector, sum_packed_
-    "PackedVector",
     "dequantize",
     "dequantize_add_",
     "dither",
@@ -38,8 +38,8 @@ from slimgrad.kernels.summing import PackedVector, sum_packed_
     "rotate_dequantize",
     "rotate_dequantize_add_",
     "rotate_quantize",
-    "symbol_counts",
     "sum_packed_",
+    "symbol_counts",
     "topone_weight_grad",
     "undither",
     "undither_add_",

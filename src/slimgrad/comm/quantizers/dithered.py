@@ -9,7 +9,7 @@ import torch
 
 from slimgrad import kernels
 from slimgrad.comm.quantizers.base import LevelGrid, Quantized, Quantizer
-from slimgrad.comm.quantizers.level import MAX_BITS, MAX_BUCKET_SIZE, MIN_BITS, magnitudes
+from slimgrad.comm.quantizers.level import check_symbols, magnitudes
 from slimgrad.core.errors import ConfigError
 from slimgrad.theory import dither_variance_bound
 
@@ -63,16 +63,7 @@ class Dithered(Quantizer):
                 "Dithered needs a step_rms above 0 and at most 2**64, "
                 f"got step_rms={self.step_rms!r}"
             )
-        if not _is_integer(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
-            raise ConfigError(
-                f"Dithered needs bits from {MIN_BITS} to {MAX_BITS} (sign included), "
-                f"got bits={self.bits!r}"
-            )
-        if not _is_integer(self.bucket_size) or not 1 <= self.bucket_size <= MAX_BUCKET_SIZE:
-            raise ConfigError(
-                f"Dithered needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
-                f"got bucket_size={self.bucket_size!r}"
-            )
+        check_symbols("Dithered", self.bits, self.bucket_size)
 
     @property
     def level_grid(self) -> LevelGrid:
@@ -110,10 +101,6 @@ class Dithered(Quantizer):
         """
         bucket = min(n, self.bucket_size)
         return dither_variance_bound(self.step_rms, magnitudes(self.bits), bucket) * _ROUNDING
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

@@ -108,25 +108,23 @@ class LevelQuantizer(Quantizer):
         )
 
     def _check(self, norms: Sequence[str] = NORMS) -> None:
-        name = type(self).__name__
-        check_bits(name, self.bits)
-        check_bucket_size(name, self.bucket_size)
+        check_symbols(type(self).__name__, self.bits, self.bucket_size)
         check_norm(self.norm, norms)
 
 
-def check_bits(name: str, bits: object, least: int = MIN_BITS) -> None:
-    """ConfigError unless ``bits`` is a width that symbols of quantizer ``name`` can have."""
-    if not isinstance(bits, int) or isinstance(bits, bool) or not least <= bits <= MAX_BITS:
+def check_symbols(name: str, bits: int, bucket_size: int, least: int = MIN_BITS) -> None:
+    """ConfigError unless symbols of ``bits`` bits in such buckets can be sent.
+
+    >>> check_symbols("NUQSGD", 4, 512)
+    """
+    if not _is_integer(bits) or not least <= bits <= MAX_BITS:
         raise ConfigError(
             f"{name} needs bits from {least} to {MAX_BITS} (sign included), got bits={bits!r}"
         )
-
-
-def check_bucket_size(name: str, size: object) -> None:
-    """ConfigError unless ``size`` is a length of buckets that a frame can name."""
-    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MAX_BUCKET_SIZE:
+    if not _is_integer(bucket_size) or not 1 <= bucket_size <= MAX_BUCKET_SIZE:
         raise ConfigError(
-            f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, got bucket_size={size!r}"
+            f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
+            f"got bucket_size={bucket_size!r}"
         )
 
 
@@ -134,3 +132,7 @@ def check_norm(norm: object, norms: Sequence[str] = NORMS) -> None:
     """ConfigError unless ``norm`` is one of ``norms``."""
     if norm not in norms:
         raise ConfigError(unknown_name_message("norm", norm, norms))
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -13,9 +13,8 @@ from slimgrad import kernels
 from slimgrad.comm.quantizers.base import LevelGrid, Norm, Quantized, Quantizer
 from slimgrad.comm.quantizers.level import (
     PROBABILITY_RESOLUTION,
-    check_bits,
-    check_bucket_size,
     check_norm,
+    check_symbols,
     float32_levels,
 )
 from slimgrad.core.errors import ConfigError
@@ -69,8 +68,7 @@ class NoZero(Quantizer):
     ratio: float = 0.5
 
     def __post_init__(self) -> None:
-        check_bits("NoZero", self.bits, least=1)
-        check_bucket_size("NoZero", self.bucket_size)
+        check_symbols("NoZero", self.bits, self.bucket_size, least=1)
         check_norm(self.norm)
         if self.kind not in KINDS:
             raise ConfigError(unknown_name_message("kind of levels", self.kind, KINDS))

@@ -10,7 +10,7 @@ import torch
 
 from slimgrad import kernels
 from slimgrad.comm.quantizers.base import LevelGrid, Norm, Quantized, Quantizer
-from slimgrad.comm.quantizers.level import check_bucket_size
+from slimgrad.comm.quantizers.level import check_symbols
 
 
 class SignQuantizer(Quantizer):
@@ -24,7 +24,7 @@ class SignQuantizer(Quantizer):
     norm: ClassVar[Norm]
 
     def __post_init__(self) -> None:
-        check_bucket_size(type(self).__name__, self.bucket_size)
+        check_symbols(type(self).__name__, self.bits, self.bucket_size, least=1)
 
     @property
     def level_grid(self) -> LevelGrid:
