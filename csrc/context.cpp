@@ -9,6 +9,8 @@ namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
+constexpr int kSmallTable = 256, kLargeTable = 4096;  // up to 4 bits, and up to 8
+
 int states_of(int64_t symbols) {
   const int64_t blocks = (symbols + kBlock - 1) / kBlock;
   return blocks < kStates ? static_cast<int>(blocks) : kStates;
@@ -34,22 +36,20 @@ template <typename Coder, int Size>
 uint8_t* encode_round(const CodeArgs& code, const Round& round, const CodeTable<Size>& table,
                       const Coder& coder, BlockLanes& lanes, uint32_t* states, uint8_t* to,
                       const uint8_t* limit) {
-  const int drop = dropped_bits(code.bits);
+  // Known to be 0 where it costs time.
+  const int drop = Size == kSmallTable ? 0 : dropped_bits(code.bits);
   for (int e = kBlock - 1; e >= 0; --e) {
     if (to < limit) return nullptr;
-    const auto step = lanes.step(e), before = lanes.step(e == 0 ? 0 : e - 1);
+    const auto step = lanes.step(e), before = lanes.step(e - 1);
     for (int lane = round.lanes - 1; lane >= 16 * round.vectors; --lane) {
       if (e >= round.components(lane)) continue;
-      const uint32_t context = e == 0 ? 0 : before.symbol(lane) >> drop;
-      const uint32_t index = step.symbol(lane) | context << code.bits;
+      const uint32_t index = step.symbol(lane) | before.symbol(lane) >> drop << code.bits;
       states[lane] = push_one(states[lane], table.interval(index), to);
     }
-    const Words every = all_words(e == 0 ? 0 : ~0u);
     for (int vector = round.vectors - 2; vector >= 0; vector -= 2) {
       Words first = load_words(states + 16 * vector), second = load_words(states + 16 * vector + 16);
       coder.push(first, second, step.symbols(vector), step.symbols(vector + 1),
-                 (before.symbols(vector) >> drop) & every,
-                 (before.symbols(vector + 1) >> drop) & every, to);
+                 before.symbols(vector) >> drop, before.symbols(vector + 1) >> drop, to);
       store(states + 16 * vector, first);
       store(states + 16 * vector + 16, second);
     }
@@ -149,7 +149,7 @@ bool decode_chunk(const DecodeArgs& args, const float* slots, const Finder& find
 }  // namespace
 
 int64_t context_encode(const EncodeArgs& args) {
-  return args.code.bits <= 4 ? encode_all<256>(args) : encode_all<4096>(args);
+  return args.code.bits <= 4 ? encode_all<kSmallTable>(args) : encode_all<kLargeTable>(args);
 }
 
 void context_decode(const DecodeArgs& args) {

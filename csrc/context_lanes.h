@@ -11,7 +11,9 @@ namespace {
 // the same place of 128 dwords that follow one another.
 class BlockLanes {
  public:
-  explicit BlockLanes(int bits) : bits_(bits), width_(bits <= 4 ? 4 : 8) {}
+  explicit BlockLanes(int bits) : bits_(bits), width_(bits <= 4 ? 4 : 8) {
+    __builtin_memset(dwords_[kNone], 0, sizeof dwords_[kNone]);
+  }
 
   void clear() { __builtin_memset(dwords_, 0, sizeof dwords_); }
   // A block of `count` symbols, a bit string if they are fewer than kBlock.
@@ -44,7 +46,7 @@ class BlockLanes {
       pack_block(symbols, bits_, packed);
   }
 
-  // Component e of all blocks.
+  // Component e of all blocks, or zeros before the first.
   struct Step {
     uint32_t* dwords;
     int shift;
@@ -60,13 +62,15 @@ class BlockLanes {
     void put_one(int lane, uint32_t symbol) const { dwords[lane] |= symbol << shift; }
   };
   SLIMGRAD_INLINE Step step(int e) {
+    if (e < 0) return {dwords_[kNone], 0, 0};
     const int slot = e / 16, shared = 32 / width_;
     return {dwords_[slot / shared * 16 + e % 16], slot % shared * width_, (1u << width_) - 1};
   }
 
  private:
+  static constexpr int kNone = 16 * 8;
   int bits_, width_;
-  alignas(64) uint32_t dwords_[16 * 8][kStates];
+  alignas(64) uint32_t dwords_[kNone + 1][kStates];
 };
 
 // The blocks of a chunk that are coded side by side: those from `first` on.

@@ -8,10 +8,15 @@ namespace {
 
 // Words are below 2^31 in comparisons, where they are not said to be at most that. `prepend` stores
 // 32 bytes at most, all before `to`; `take` reads 32 bytes at most, from `next` on.
+SLIMGRAD_INLINE uint64_t lanes_in(unsigned mask) {
+  return static_cast<unsigned>(__builtin_popcount(mask));
+}
+
 #if defined(SLIMGRAD_ISA_avx512)
 using LaneMask = __mmask16;
-constexpr uint16_t kCounted[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
-                                   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+// From entry `count` on: where the low halves of `count` dwords go to end at the sixteenth word.
+constexpr uint16_t kLowHalves[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                     0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
 
 SLIMGRAD_INLINE LaneMask above(Words a, Words b) {
   return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b);
@@ -32,19 +37,19 @@ SLIMGRAD_INLINE Words up_where(LaneMask mask, Words a) {
 }
 // The low halves of the chosen lanes, lowest lane first; returns where they begin.
 SLIMGRAD_INLINE uint8_t* prepend(uint8_t* to, LaneMask mask, Words x) {
-  const int64_t count = __builtin_popcount(mask);
+  const uint64_t count = lanes_in(mask);
   const __m512i packed = _mm512_maskz_compress_epi32(mask, (__m512i)x);
-  const __m256i words = _mm512_maskz_cvtepi32_epi16(kAllLanes, packed);
-  const __m256i order = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kCounted + count));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to - 32),
-                      _mm256_maskz_permutexvar_epi16(kAllLanes, order, words));
+  const __m512i order = _mm512_zextsi256_si512(
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kLowHalves + count)));
+  const __m512i words = _mm512_maskz_permutexvar_epi16(~0u, order, packed);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to - 32), _mm512_castsi512_si256(words));
   return to - 2 * count;
 }
 // Deals the next words to the chosen lanes and moves `next` behind them; 0 in the other lanes.
 SLIMGRAD_INLINE Words take(const uint8_t*& next, LaneMask mask) {
   const __m512i words = _mm512_maskz_cvtepu16_epi32(
       kAllLanes, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(next)));
-  next += 2 * static_cast<int64_t>(__builtin_popcount(mask));
+  next += 2 * lanes_in(mask);
   return (Words)_mm512_maskz_expand_epi32(mask, words);
 }
 SLIMGRAD_INLINE Words truncated(Floats a) {
@@ -91,7 +96,7 @@ SLIMGRAD_INLINE uint8_t* prepend(uint8_t* to, MaskLeaf mask, WordLeaf x) {
   const unsigned bits = lane_bits(mask);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to - 16),
                    shuffled(_mm256_castsi256_si128(halves), kShuffles.gather[bits]));
-  return to - 2 * static_cast<int64_t>(__builtin_popcount(bits));
+  return to - 2 * lanes_in(bits);
 }
 SLIMGRAD_INLINE uint8_t* prepend(uint8_t* to, LaneMask mask, Words x) {
   return prepend(prepend(to, mask.high, x.high), mask.low, x.low);
@@ -99,7 +104,7 @@ SLIMGRAD_INLINE uint8_t* prepend(uint8_t* to, LaneMask mask, Words x) {
 SLIMGRAD_INLINE WordLeaf take(const uint8_t*& next, MaskLeaf mask) {
   const unsigned bits = lane_bits(mask);
   const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(next));
-  next += 2 * static_cast<int64_t>(__builtin_popcount(bits));
+  next += 2 * lanes_in(bits);
   return (WordLeaf)_mm256_cvtepu16_epi32(shuffled(words, kShuffles.deal[bits]));
 }
 SLIMGRAD_INLINE Words take(const uint8_t*& next, LaneMask mask) {
