@@ -17,6 +17,7 @@ void register_summing(nb::module_& module);
 void register_topone(nb::module_& module);
 void register_elias(nb::module_& module);
 void register_huffman(nb::module_& module);
+void register_buckets(nb::module_& module);
 void register_rans(nb::module_& module);
 void register_crc32(nb::module_& module);
 void register_thin(nb::module_& module);
@@ -39,6 +40,7 @@ NB_MODULE(_native, module) {
   register_topone(module);
   register_elias(module);
   register_huffman(module);
+  register_buckets(module);
   register_rans(module);
   register_crc32(module);
   register_thin(module);

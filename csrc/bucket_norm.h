@@ -1,4 +1,5 @@
-// The scale of a bucket: its L2 or maximum norm, with one fixed order of additions.
+// The scale of a bucket: a norm, the mean magnitude, or a power of two, with one fixed order of
+// additions.
 #pragma once
 #include <cfloat>
 
@@ -67,6 +68,27 @@ class LargestMagnitude {
   Words part_[2]{};
 };
 
+// The least power of two that is not below the maximum; the maximum itself where float32 has none.
+class PowerOfTwoAbove : public LargestMagnitude {
+ public:
+  SLIMGRAD_INLINE float scale(const float*, int64_t) const {
+    const uint32_t most = bits();
+    if (most >= kInfinityBits) return canonical_nan();
+    constexpr uint32_t kOne = 0x00800000u;  // a step of the exponent
+    uint32_t up = (most + (kOne - 1)) & ~(kOne - 1);
+    if (most < kOne) up = most <= 1 ? most : 1u << (32 - __builtin_clz(most - 1));
+    return float_of(up < kInfinityBits ? up : most);
+  }
+};
+
+// One, or NaN where a component is not finite.
+class Unit : public LargestMagnitude {
+ public:
+  SLIMGRAD_INLINE float scale(const float*, int64_t) const {
+    return bits() >= kInfinityBits ? canonical_nan() : 1.0f;
+  }
+};
+
 // Adds the n components of x to a norm, rows of 64 at a time; the last one is padded with zeros.
 template <typename NormType>
 SLIMGRAD_INLINE void add_components(NormType& norm, const float* x, int64_t n) {
@@ -128,6 +150,42 @@ class SumOfSquares {
  private:
   Floats part_[4]{};
 };
+
+// The mean magnitude where the plain sum leaves float32's range.
+__attribute__((noinline)) float careful_mean(const float* x, int64_t n) {
+  float p[64] = {};
+  for (int64_t e = 0; e < n; ++e) p[e & 63] += __builtin_fabsf(x[e]) * 0x1p-64f;
+  for (int width = 32; width >= 1; width /= 2)
+    for (int k = 0; k < width; ++k) p[k] += p[k + width];
+  if (!(p[0] < __builtin_inff())) return canonical_nan();
+  const double mean = static_cast<double>(p[0] / static_cast<float>(n)) * 0x1p64;
+  return static_cast<float>(mean < FLT_MAX ? mean : FLT_MAX);
+}
+
+// Mean magnitude of the components given so far, added in the order of SumOfSquares.
+class MeanMagnitude {
+ public:
+  template <int kHalf>
+  SLIMGRAD_INLINE void add(Floats a, Floats b) {
+    const Words keep = all_words(kMagnitudeBits);
+    part_[2 * kHalf] = part_[2 * kHalf] + as_floats(as_words(a) & keep);
+    part_[2 * kHalf + 1] = part_[2 * kHalf + 1] + as_floats(as_words(b) & keep);
+  }
+  SLIMGRAD_INLINE float scale(const float* x, int64_t n) const {
+    const float sum = tree_sum((part_[0] + part_[2]) + (part_[1] + part_[3]));
+    return sum < __builtin_inff() ? sum / static_cast<float>(n) : careful_mean(x, n);
+  }
+
+ private:
+  Floats part_[4]{};
+};
+
+template <typename NormType>
+SLIMGRAD_INLINE float bucket_scale(const float* x, int64_t n) {
+  NormType norm;
+  add_components(norm, x, n);
+  return norm.scale(x, n);
+}
 
 }  // namespace
 }  // namespace SLIMGRAD_ISA

@@ -59,6 +59,8 @@ class SpreadFraction {
     return as_floats(bits & load_words(keep_ + i)) * load_floats(pre_ + i) *
            load_floats(inverse_ + i);
   }
+  // No bit set where the norm is zero or not a number, and behind the last component.
+  SLIMGRAD_INLINE Words kept(int i) const { return load_words(keep_ + i); }
 
  private:
   alignas(64) uint32_t keep_[kBlock];

@@ -47,6 +47,7 @@ void round_range(const QuantizeArgs& args, int64_t first, int64_t last) {
 // Whether fused_range serves.
 bool is_fused(const QuantizeArgs& args) {
   if (args.bucket_size % kBlock != 0) return false;
+  if (args.norm == Norm::power_of_two) return args.grid == Grid::exponential && args.bits == 8;
   return has_fused_block(args.bits) && (args.grid != Grid::table || args.bits <= 4);
 }
 
@@ -137,6 +138,10 @@ void fused_integers(const QuantizeArgs& args, int64_t first, int64_t last, int64
   fused_width<StepOfIntegers>(args, IntegerGrid(args), first, last, lead);
 }
 
+void fused_powers_of_two(const QuantizeArgs& args, int64_t first, int64_t last, int64_t lead) {
+  fused_blocks<8, PowerOfTwoAbove>(args, ExponentialGrid(args), first, last, lead);
+}
+
 // The work of one thread that depends on the norm.
 struct NormKernels {
   void (*scales)(const QuantizeArgs&, int64_t first, int64_t last);
@@ -147,6 +152,7 @@ NormKernels kernels_of(Norm norm) {
   switch (norm) {
     case Norm::l2: return {take_scales<SumOfSquares>, fused_range<SumOfSquares>};
     case Norm::linf: return {take_scales<LargestMagnitude>, fused_range<LargestMagnitude>};
+    case Norm::power_of_two: return {take_scales<PowerOfTwoAbove>, fused_powers_of_two};
     default: return {take_scales<StepOfIntegers>, fused_integers};
   }
 }

@@ -8,7 +8,8 @@
 namespace slimgrad {
 
 enum class Grid { uniform = 1, exponential = 2, table = 3, integer = 5 };
-enum class Norm { l2 = 1, linf = 2, step = 3 };  // step goes with integers and nothing else
+// step goes with integers and nothing else
+enum class Norm { l2 = 1, linf = 2, step = 3, power_of_two = 4, mean = 5, unit = 7 };
 
 struct QuantizeArgs {
   const float* vector;

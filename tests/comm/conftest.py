@@ -1,4 +1,4 @@
-"""The slow decoder made importable, and a process group of one rank."""
+"""The slow decoder and examples of quantizers made importable, and a process group of one rank."""
 
 import gc
 import sys
@@ -8,6 +8,7 @@ import pytest
 import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "quantizers"))
 
 
 @pytest.fixture

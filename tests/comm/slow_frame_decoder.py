@@ -81,7 +81,7 @@ def check_fields(fields):
     require(fields["code"] in (0, 1, 2, 3, *ELIAS, *PREFIX), "code")
     require(fields["grid"] in (1, 2, 3, 4, 5), "grid")
     require((1 if fields["grid"] == 4 else 2) <= bits <= 8, "bits")
-    require(1 <= fields["norm"] <= 6, "norm")
+    require(1 <= fields["norm"] <= 7, "norm")
     require(1 <= fields["bucket"] <= 2**31 - 1, "bucket size")
     require(fields["dtype"] == 0, "dtype")
     require(fields["transform"] in (0, 1, 2), "transform")

@@ -42,6 +42,8 @@ def test_one_rank_does_nothing_and_says_so_once(wrapped, recwarn):
         ({"codec": "fixd"}, "unknown codec 'fixd': did you mean 'fixed'"),
         ({"exchange": "all_gathr"}, "unknown exchange 'all_gathr': did you mean 'all_gather'"),
         ({"exchange": "all_reduce"}, "'all_reduce' adds exact values and cannot carry NUQSGD"),
+        ({"aggregate": "median"}, "unknown aggregate 'median': did you mean 'mean'"),
+        ({"aggregate": "majority", "quantizer": None}, "aggregate='majority' needs a quantizer"),
         ({"policy": "all"}, "policy must be a Policy or None, got 'all'"),
         ({"seed": 2**70}, "seed, step and rank"),
         ({"values": NUQSGD()}, "NUQSGD.* is neither; leave it out"),

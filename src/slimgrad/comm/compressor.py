@@ -15,6 +15,7 @@ from slimgrad.comm.decoding import add_values_, sum_values_, values_of
 from slimgrad.comm.header import METHOD_LOW_RANK, METHOD_SPARSE
 from slimgrad.comm.lowrank.base import LowRank
 from slimgrad.comm.places import encode_places
+from slimgrad.comm.quantizers.adaptive import AdaptiveQuantizer
 from slimgrad.comm.quantizers.base import Quantizer
 from slimgrad.comm.serial import copy_
 from slimgrad.comm.sparsifiers.base import Sparsifier, kept_count
@@ -103,6 +104,11 @@ class Compressor:
         """
         if self.method is None:
             raise ConfigError("exact values have no strength; give a method, or no schedule")
+        if isinstance(self.method, AdaptiveQuantizer):
+            raise ConfigError(
+                f"{self.method!r} has levels chosen for its bits; give another quantizer to "
+                "change bits by the step"
+            )
         setting = getattr(self.method, "strength", "bits")
         assert dataclasses.is_dataclass(self.method)
         method = dataclasses.replace(self.method, **{setting: strength})
@@ -208,7 +214,8 @@ class Compressor:
                 self.starts[key] = factors.start
             left, right = inside(factors.left, "left"), inside(factors.right, "right")
             return wire.encode_low_rank(vector.numel(), shape[1], left, right)
-        quantized = self.method.quantize(vector, stream, serial=serial)
+        quantizer = self.method.for_tensor(key)
+        quantized = quantizer.quantize(vector, stream, serial=serial)
         codec = self.codec.for_vector(quantized)
         return wire.encode_quantized(quantized, codec.encode(quantized), codec.code_id)
 

@@ -12,13 +12,14 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from slimgrad.comm.compressor import Compressor, Method
-from slimgrad.comm.exchange import EXCHANGES, Channel, Exchange
+from slimgrad.comm.exchange import EXCHANGES, AllGather, Channel, Exchange
 from slimgrad.comm.feedback import Feedback
 from slimgrad.comm.frame import DTYPE_IDS
 from slimgrad.comm.handle import CompressionHandle
 from slimgrad.comm.handshake import require_same_settings
 from slimgrad.comm.header import WIRE_VERSION
 from slimgrad.comm.policy import Policy
+from slimgrad.comm.quantizers.adaptive import AdaptiveQuantizer
 from slimgrad.comm.quantizers.base import Quantizer
 from slimgrad.comm.sparsifiers.base import Sparsifier
 from slimgrad.core.errors import ConfigError, NoEffectWarning
@@ -33,6 +34,7 @@ def compress(
     codec: str = "fixed",
     values: Quantizer | None = None,
     exchange: str = "auto",
+    aggregate: str = "mean",
     feedback: Feedback | None = None,
     policy: Policy | None = None,
     seed: int = 0,
@@ -57,6 +59,7 @@ def compress(
         codec: name of a codec.
         values: quantizer of what a sparsifier or low-rank method sends, or None.
         exchange: name of an exchange; "auto" takes all_gather, or all_reduce without a quantizer.
+        aggregate: "mean", or "majority" for the vote of signSGD, see ``majority_vote``.
         feedback: ``ErrorFeedback()`` or ``DGC()``, which add what earlier frames left out, or None.
         policy: which tensors go exact, by default those of one dimension or under 1024 components;
             and settings by layer and by step.
@@ -83,10 +86,16 @@ def compress(
             f"compress needs a DistributedDataParallel module, got {type(ddp).__name__}"
         )
     compressor = Compressor(quantizer, codec, values)
-    chosen = _choose_exchange(exchange, quantizer)
+    chosen = _with_aggregate(_choose_exchange(exchange, quantizer), quantizer, aggregate, feedback)
     policy = Policy() if policy is None else policy
     if not isinstance(policy, Policy):
         raise ConfigError(f"policy must be a Policy or None, got {policy!r}")
+    for pattern, each in policy.layers:
+        if each is not None and isinstance(each.method, AdaptiveQuantizer):
+            raise ConfigError(
+                f"layers {pattern!r} of the policy have {each.method!r}, whose levels follow all "
+                "tensors; give it as the quantizer of compress() instead"
+            )
     for _, strength in policy.strength:
         compressor.with_strength(strength)
     stream_key(seed, 0, "")
@@ -140,6 +149,19 @@ def _choose_exchange(name: str, quantizer: Method | None) -> Exchange:
             "use exchange='auto' or 'all_gather'"
         )
     return chosen
+
+
+def _with_aggregate(
+    chosen: Exchange, method: Method | None, aggregate: str, feedback: Feedback | None
+) -> Exchange:
+    if aggregate == "mean":
+        return chosen
+    if not isinstance(method, Quantizer) or not isinstance(chosen, AllGather) or feedback:
+        raise ConfigError(
+            f"aggregate={aggregate!r} needs a quantizer, no feedback, and exchange='auto' or "
+            "'all_gather'; use aggregate='mean'"
+        )
+    return AllGather(aggregate)
 
 
 def _check_parameters(parameters: dict[str, torch.nn.Parameter]) -> None:
@@ -249,6 +271,7 @@ def _settings(
         "values": repr(compressor.values),
         "codec": compressor.codec.name,
         "exchange": exchange.name,
+        "aggregate": getattr(exchange, "aggregate", "mean"),
         "policy": repr(policy),
         "seed": str(seed),
         "parameters": hashlib.blake2b(layout.encode(), digest_size=8).hexdigest(),

@@ -13,6 +13,7 @@ from slimgrad.comm.exchange import Channel, Exchange, GradientBucket, Span
 from slimgrad.comm.feedback import Feedback
 from slimgrad.comm.feedback_memory import FeedbackMemory
 from slimgrad.comm.policy import Policy
+from slimgrad.comm.quantizers.adaptive import AdaptiveQuantizer
 from slimgrad.comm.serial import multiply_
 from slimgrad.comm.traffic import TrafficMeter, TrafficReport
 from slimgrad.core.errors import CheckpointError, ConfigError
@@ -20,7 +21,7 @@ from slimgrad.core.rng import stream_key
 
 GradBucket = dist.GradBucket  # pyright: ignore[reportPrivateImportUsage]
 _STATE_VERSION = 1
-_MEMORIES = ("feedback", "starts")
+_MEMORIES = ("feedback", "starts", "levels")
 
 
 @final
@@ -61,6 +62,11 @@ class CompressionHandle:
             f"{self._policy!r}, world_size={self._meter.world_size}, step={self.step})"
         )
 
+    @property
+    def _adaptive(self) -> AdaptiveQuantizer | None:
+        quantizer = self._compressor.quantizer
+        return quantizer if isinstance(quantizer, AdaptiveQuantizer) else None
+
     def report(self) -> TrafficReport:
         """What this rank sent so far, and how long it took."""
         return self._meter.report()
@@ -75,8 +81,9 @@ class CompressionHandle:
         Plain integers and tensors, keyed by nothing that depends on buckets; loads with
         ``torch.load(..., weights_only=True)``. Rank r of a resumed run continues the streams of
         rank r, whatever the number of ranks. "feedback" is there with feedback: it belongs to this
-        rank, see ``FeedbackMemory.state_dict``. "starts" is there once a low-rank method has run:
-        what it begins with, by parameter name; another rank's serves as well.
+        rank, see ``FeedbackMemory.state_dict``. "levels" is there with an adaptive quantizer: a
+        tensor for each parameter name, the same on all ranks. "starts" is there once a low-rank
+        method has run: what it begins with, by parameter name; another rank's serves as well.
         """
         state: dict[str, Any] = {"version": _STATE_VERSION, "step": self.step, "seed": self.seed}
         if self._memory is not None:
@@ -86,6 +93,8 @@ class CompressionHandle:
             starts.update({name: start.clone() for name, start in each.starts.items()})
         if starts:
             state["starts"] = starts
+        if self._adaptive is not None:
+            state["levels"] = self._adaptive.state_dict()
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -100,6 +109,11 @@ class CompressionHandle:
         if set(numbers) != expected or not all(isinstance(v, int) for v in numbers.values()):
             raise CheckpointError(
                 f"compression state must hold the integers {sorted(expected)}, got {numbers!r}"
+            )
+        if ("levels" in state) != (self._adaptive is not None):
+            raise CheckpointError(
+                "compression state with levels belongs to a quantizer that adapts, "
+                f"this is {self._compressor!r}"
             )
         if state["version"] != _STATE_VERSION:
             raise CheckpointError(
@@ -125,6 +139,8 @@ class CompressionHandle:
         for each in self._compressors():
             each.starts.clear()
             each.starts.update({n: start.clone() for n, start in starts.items()})
+        if self._adaptive is not None:
+            self._adaptive.load_state_dict(state["levels"])
         self.step, self.seed = state["step"], state["seed"]
 
     def _compressors(self) -> list[Compressor]:

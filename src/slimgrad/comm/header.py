@@ -18,7 +18,7 @@ MAX_COMPONENTS = 2**40
 
 METHOD_RAW, METHOD_QUANTIZED, METHOD_SPARSE, METHOD_LOW_RANK = 0, 1, 2, 3
 GRIDS = {"uniform": 1, "exponential": 2, "table": 3, "no_zero": 4, "integer": 5}
-NORM_IDS = {"l2": 1, "linf": 2, "step": 3, "power_of_two": 4, "mean": 5, "projection": 6}
+NORM_IDS = {"l2": 1, "linf": 2, "step": 3, "power_of_two": 4, "mean": 5, "projection": 6, "unit": 7}
 TRANSFORMS: dict[Transform, int] = {"none": 0, "dither": 1, "rotation": 2}
 _TRANSFORM_NAMES: dict[int, Transform] = {number: name for name, number in TRANSFORMS.items()}
 MAX_ROTATED_BITS = 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from slimgrad.kernels.checksum import crc
+from slimgrad.kernels.buckets import bucket_scales, quantize_no_zero, quantize_signs
+from slimgrad.kernels.checksum import crc32
 from slimgrad.kernels.context import context_decode, context_encode
 from slimgrad.kernels.dither import dither, undither, undither_add_
 from slimgrad.kernels.elias import ELIAS_SEGMENT, elias_bytes_bound, elias_decode, elias_encode
@@ -37,11 +38,12 @@ __all__ = [
     "HUFFMAN_LIMIT_BITS",
     "PackedVector",
     "apply_mask",
+    "bucket_scales",
     "centred_row_norms",
     "context_counts",
     "context_decode",
     "context_encode",
-    "crc",
+    "crc32",
     "dequantize",
     "dequantize_add_",
     "dither",
@@ -59,6 +61,8 @@ __all__ = [
     "patch_sums",
     "position_weight_grad",
     "quantize",
+    "quantize_no_zero",
+    "quantize_signs",
     "rans_decode",
     "rans_encode",
     "rotate_dequantize",

@@ -24,7 +24,7 @@ from slimgrad.kernels.packing import packed_bytes
 from slimgrad.kernels.reference import quantize as reference
 
 GRIDS = ("uniform", "exponential", "table")
-NORMS = ("l2", "linf")
+NORMS = ("l2", "linf", "power_of_two")
 LEAST_BITS = 2  # a sign and a magnitude
 
 
@@ -53,7 +53,8 @@ def quantize(
         vector: (n,) float32 on the CPU, n >= 0; a strided one is copied.
         levels: magnitudes from 0 to 1, ascending, at most 2**(bits - 1) of them.
         grid: "uniform" (levels j / m), "exponential" (0 and 2**-s .. 1) or "table" (any levels).
-        norm: "l2" or "linf", taken over each bucket.
+        norm: of each bucket: "l2", "linf", or "power_of_two", the least one >= the maximum (the
+            maximum itself above 2**127).
         bucket_size: components that share a scale, >= 1; multiples of 512 are fastest.
         bits: width of a symbol, 2 to 8, sign included.
         key: random stream, in [0, 2**64).

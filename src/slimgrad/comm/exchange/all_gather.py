@@ -10,10 +10,14 @@ from slimgrad.comm import frame as wire
 from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.exchange.base import Exchange, GradientBucket, Span
 from slimgrad.comm.exchange.channel import Channel
+from slimgrad.comm.exchange.level_agreement import refresh_levels
 from slimgrad.comm.feedback_memory import FeedbackMemory
+from slimgrad.comm.majority import majority_vote
 from slimgrad.comm.serial import copy_, divide_, pieces, zero_
-from slimgrad.core.errors import ExchangeError, FrameError
+from slimgrad.core.errors import ConfigError, ExchangeError, FrameError
+from slimgrad.core.registry import unknown_name_message
 
+AGGREGATES = ("mean", "majority")
 # No codec needs more for a component and its share of tables; a peer that announces more is wrong.
 _LIMIT_BYTES_PER_COMPONENT = 16
 _LIMIT_BYTES_PER_FRAME = 65536
@@ -29,10 +33,22 @@ class AllGather(Exchange):
 
     Guarantee: unbiased if the method is and there is no feedback; for W ranks the variance of the
     mean is the mean of the ranks' variances over W. Non-finite values reach all ranks.
+
+    Args:
+        aggregate: "mean", or "majority" for ``majority_vote`` of the compressed tensors; exact
+            tensors are averaged in either case.
+
+    Raises:
+        ConfigError: another aggregate.
     """
 
     name: ClassVar[str] = "all_gather"
     compresses: ClassVar[bool] = True
+
+    def __init__(self, aggregate: str = "mean") -> None:
+        if aggregate not in AGGREGATES:
+            raise ConfigError(unknown_name_message("aggregate", aggregate, AGGREGATES))
+        self.aggregate = aggregate
 
     def average(
         self,
@@ -47,6 +63,8 @@ class AllGather(Exchange):
         if not bucket.spans:
             return
         parts = _parts(bucket, compressor)
+        named = [(part.key, part.gathered()) for part in parts if not part.exact]
+        refresh_levels(compressor.method, named, channel, step)
         frames: list[torch.Tensor] = []
         for part in parts:
             with channel.meter.codec():
@@ -65,7 +83,7 @@ class AllGather(Exchange):
                 limit_bytes=limit,
             )
         with channel.meter.codec():
-            _decode_mean(parts, messages)
+            _decode_mean(parts, messages, self.aggregate)
         exact = [part.compressor.method is None for part in parts]
         channel.meter.count_sent(
             sum(part.numel for part in parts),
@@ -84,7 +102,7 @@ class _Part:
         self.exact = exact
         self.compressor = compressor
         self.name = ", ".join(span.name for span in spans)
-        self._key, self._shape = spans[0].name, spans[0].shape
+        self.key, self._shape = spans[0].name, spans[0].shape
         self._slices = [values[span.start : span.stop] for span in spans]
         self.numel = sum(piece.numel() for piece in self._slices)
 
@@ -107,10 +125,10 @@ class _Part:
         gradient = self.compressed.view(self._shape)
         if feedback is None or self.compressor.method is None:
             return self.compressor.compress(
-                gradient, key=self._key, step=step, rank=rank, seed=seed, serial=True
+                gradient, key=self.key, step=step, rank=rank, seed=seed, serial=True
             )
         frame, self.compressed = feedback.compress(
-            gradient, self.compressor, key=self._key, step=step, rank=rank, seed=seed
+            gradient, self.compressor, key=self.key, step=step, rank=rank, seed=seed
         )
         return frame
 
@@ -146,17 +164,40 @@ def _parts(bucket: GradientBucket, compressor: Compressor) -> list[_Part]:
     return parts
 
 
-def _decode_mean(parts: list[_Part], messages: list[torch.Tensor]) -> None:
+def _decode_mean(parts: list[_Part], messages: list[torch.Tensor], aggregate: str) -> None:
     split = [_split(message, len(parts), rank) for rank, message in enumerate(messages)]
     for index, part in enumerate(parts):
-        total = part.accumulator()
-        for rank, frames in enumerate(split):
-            try:
-                part.compressor.decompress_add_(frames[index], total, serial=True)
-            except FrameError as error:
-                raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
-        divide_(total, len(messages))
-        part.store(total)
+        frames = [rank_frames[index] for rank_frames in split]
+        if aggregate == "majority" and not part.exact:
+            part.store(_voted(part, frames))
+        else:
+            part.store(_mean(part, frames))
+
+
+def _mean(part: _Part, frames: list[torch.Tensor]) -> torch.Tensor:
+    total = part.accumulator()
+    try:
+        part.compressor.decompress_sum_(frames, total, serial=True)
+    except FrameError:
+        _name_the_rank(part, frames, total)
+        raise
+    divide_(total, len(frames))
+    return total
+
+
+def _name_the_rank(part: _Part, frames: list[torch.Tensor], total: torch.Tensor) -> None:
+    for rank, frame in enumerate(frames):
+        try:
+            part.compressor.decompress_add_(frame, total, serial=True)
+        except FrameError as error:
+            raise ExchangeError(f"frame of {part.name} from rank {rank}: {error}") from error
+
+
+def _voted(part: _Part, frames: list[torch.Tensor]) -> torch.Tensor:
+    try:
+        return majority_vote(frames, serial=True)
+    except FrameError as error:
+        raise ExchangeError(f"frame of {part.name}: {error}") from error
 
 
 def _split(message: torch.Tensor, count: int, rank: int) -> list[torch.Tensor]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-Norm = Literal["l2", "linf", "step", "power_of_two", "mean", "projection"]
+Norm = Literal["l2", "linf", "step", "power_of_two", "mean", "projection", "unit"]
 Grid = Literal["uniform", "exponential", "table", "no_zero", "integer"]
 Transform = Literal["none", "dither", "rotation"]
 ROTATION_BLOCK = 512
@@ -39,8 +39,8 @@ class Quantized:
         bucket_size: components that share a scale; the last bucket may be shorter.
         grid: levels the magnitudes index.
         norm: what the scales hold: the "l2" or "linf" norm, a "step" of integers, the
-            "power_of_two" at or above the maximum, the "mean" magnitude, or the factor of a
-            "projection".
+            "power_of_two" at or above the maximum, the "mean" magnitude, the factor of a
+            "projection", or a "unit" of 1.
         scales: (ceil(n / bucket_size),) float32; NaN marks a bucket with a non-finite component.
         packed: uint8, the symbols in the lane-sliced layout of docs/wire-format.md.
         key: 64-bit key of the random stream the rounding, the dither or the rotation used.
@@ -85,6 +85,10 @@ class Quantizer(ABC):
     unbiased: ClassVar[bool]
     bits: int
     bucket_size: int
+
+    def for_tensor(self, name: str) -> Quantizer:
+        """What quantizes the tensor ``name``: this, unless it adapts to each tensor."""
+        return self
 
     @abstractmethod
     def quantize(self, vector: torch.Tensor, key: int, *, serial: bool = False) -> Quantized:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -106,26 +107,31 @@ class LevelQuantizer(Quantizer):
             levels, bucket, PROBABILITY_RESOLUTION
         )
 
-    def _check(self) -> None:
+    def _check(self, norms: Sequence[str] = NORMS) -> None:
         check_symbols(type(self).__name__, self.bits, self.bucket_size)
-        if self.norm not in NORMS:
-            raise ConfigError(unknown_name_message("norm", self.norm, NORMS))
+        check_norm(self.norm, norms)
 
 
-def check_symbols(name: str, bits: int, bucket_size: int) -> None:
+def check_symbols(name: str, bits: int, bucket_size: int, least: int = MIN_BITS) -> None:
     """ConfigError unless symbols of ``bits`` bits in such buckets can be sent.
 
     >>> check_symbols("NUQSGD", 4, 512)
     """
-    if not _is_integer(bits) or not MIN_BITS <= bits <= MAX_BITS:
+    if not _is_integer(bits) or not least <= bits <= MAX_BITS:
         raise ConfigError(
-            f"{name} needs bits from {MIN_BITS} to {MAX_BITS} (sign included), got bits={bits!r}"
+            f"{name} needs bits from {least} to {MAX_BITS} (sign included), got bits={bits!r}"
         )
     if not _is_integer(bucket_size) or not 1 <= bucket_size <= MAX_BUCKET_SIZE:
         raise ConfigError(
             f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
             f"got bucket_size={bucket_size!r}"
         )
+
+
+def check_norm(norm: object, norms: Sequence[str] = NORMS) -> None:
+    """ConfigError unless ``norm`` is one of ``norms``."""
+    if norm not in norms:
+        raise ConfigError(unknown_name_message("norm", norm, norms))
 
 
 def _is_integer(value: object) -> bool:

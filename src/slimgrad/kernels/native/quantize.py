@@ -9,7 +9,7 @@ import torch
 from slimgrad.kernels.reference.packing import packed_bytes
 
 _GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
-_NORMS = {"l2": 1, "linf": 2}
+NORMS = {"l2": 1, "linf": 2, "power_of_two": 4, "mean": 5, "unit": 7}
 
 
 def quantize(
@@ -34,7 +34,7 @@ def quantize(
         bucket_size,
         bits,
         _GRIDS[grid],
-        _NORMS[norm],
+        NORMS[norm],
         key,
         serial,
         scales,

@@ -10,6 +10,12 @@ import math
 
 import torch
 
+from slimgrad.kernels.reference.magnitude_scales import (
+    NORM_LANES,
+    mean_magnitudes,
+    power_of_two_above,
+    sum_in_lanes,
+)
 from slimgrad.kernels.reference.packing import pack_symbols, packed_bytes, unpack_symbols
 from slimgrad.kernels.reference.rounding_bits import random_bits
 
@@ -17,16 +23,17 @@ __all__ = [
     "bucket_scales",
     "dequantize",
     "dequantize_add_",
+    "fractions_of",
     "pack_symbols",
     "packed_bytes",
     "quantize",
     "random_bits",
     "round_to_levels",
     "signed_levels",
+    "spread",
     "unpack_symbols",
 ]
 
-NORM_LANES = 64
 _LARGEST = torch.finfo(torch.float32).max
 _POWERS_OF_TWO = torch.tensor([math.ldexp(1.0, k) for k in range(-160, 161)], dtype=torch.float64)
 
@@ -44,7 +51,7 @@ def quantize(
     """Scales (float32, one a bucket) and packed symbols (uint8) of a flat float32 ``vector``."""
     n = len(vector)
     scales = bucket_scales(vector, norm=norm, bucket_size=bucket_size)
-    fractions = _fractions(vector, _spread(scales, n, bucket_size))
+    fractions = fractions_of(vector, spread(scales, n, bucket_size))
     if grid == "uniform":
         fractions = torch.copysign(fractions, vector)
     indices = round_to_levels(fractions, random_bits(n, key), levels=levels, grid=grid)
@@ -64,7 +71,7 @@ def dequantize(
 ) -> torch.Tensor:
     """The float32 vector (n,) the symbols stand for: scale times signed level."""
     values = signed_levels(levels, bits)[unpack_symbols(packed, n, bits).long()]
-    return _spread(scales, n, bucket_size) * values
+    return spread(scales, n, bucket_size) * values
 
 
 def dequantize_add_(
@@ -92,7 +99,7 @@ def signed_levels(levels: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def bucket_scales(vector: torch.Tensor, *, norm: str, bucket_size: int) -> torch.Tensor:
-    """L2 or maximum norm of every bucket; NaN where a component is not finite."""
+    """What ``norm`` names of every bucket; NaN where a component is not finite."""
     width = min(bucket_size, max(len(vector), 1))
     width_padded = -(-width // NORM_LANES) * NORM_LANES
     whole = torch.nn.functional.pad(vector, (0, -len(vector) % width)).view(-1, width)
@@ -100,6 +107,13 @@ def bucket_scales(vector: torch.Tensor, *, norm: str, bucket_size: int) -> torch
     largest = rows.abs().amax(1)
     if norm == "linf":
         return torch.where(largest.isfinite(), largest, math.nan)
+    if norm == "unit":
+        return torch.where(largest.isfinite(), 1.0, math.nan)
+    if norm == "power_of_two":
+        return power_of_two_above(largest)
+    if norm == "mean":
+        lengths = (len(vector) - torch.arange(len(rows)) * width).clamp(max=width)
+        return mean_magnitudes(rows, lengths, largest)
     squares = _sum_of_squares(rows)
     scales = _square_root(squares)
     careful = ~((squares >= 2.0**-80) & (squares < math.inf))
@@ -133,12 +147,12 @@ def round_to_levels(
     return below + (random.to(torch.float32) + 0.5 < chance * 65536.0).long()
 
 
-def _spread(scales: torch.Tensor, n: int, bucket_size: int) -> torch.Tensor:
+def spread(scales: torch.Tensor, n: int, bucket_size: int) -> torch.Tensor:
     """The scale of each component's bucket, (n,)."""
     return scales[torch.arange(n) // bucket_size]
 
 
-def _fractions(vector: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+def fractions_of(vector: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
     """|x| / norm, at most 1; 0 where the norm is 0 or NaN. Scaled first so nothing overflows."""
     pre = torch.ones_like(norms)
     pre[norms < 2.0**-100] = 2.0**100
@@ -149,14 +163,7 @@ def _fractions(vector: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
 
 
 def _sum_of_squares(rows: torch.Tensor) -> torch.Tensor:
-    """Sum over each row of 64 k components: 64 lanes in ascending order, then a tree over lanes."""
-    lanes = rows.new_zeros(len(rows), NORM_LANES)
-    for part in rows.split(NORM_LANES, dim=1):
-        lanes = lanes + part * part
-    while lanes.shape[1] > 1:
-        half = lanes.shape[1] // 2
-        lanes = lanes[:, :half] + lanes[:, half:]
-    return lanes[:, 0]
+    return sum_in_lanes(rows * rows)
 
 
 def _square_root(x: torch.Tensor) -> torch.Tensor:
