@@ -14,7 +14,6 @@ from slimgrad.approx.estimators.blocks import (
     block_macs,
     block_weight_grad,
     gradient_sums,
-    input_sums,
 )
 from slimgrad.approx.estimators.exact import exact_weight_grad
 from slimgrad.approx.estimators.settings import check_number, check_share
@@ -82,7 +81,7 @@ class BlockMeans(GradientEstimator):
             return exact_weight_grad(x, grad_out, geometry)
         maps = as_blocks(x, grad_out, geometry, self.block)
         ones = (1,) * self.block
-        sums = gradient_sums(maps.grad_out, ones, ones)
+        sums = gradient_sums(maps.grad_out, self.block)
         rest = _rest(maps.grad_out, sums, self.block)
         start = float(numpy_generator(key).random())
         norms = kernels.row_norms(rest).cpu()
@@ -92,7 +91,7 @@ class BlockMeans(GradientEstimator):
         estimate = kernels.position_weight_grad(
             maps.x, rest, groups=maps.groups, rows=rows, weights=weights, **maps.convolution
         )
-        exact = block_weight_grad(maps, input_sums(maps, ones, ones), sums)
+        exact = block_weight_grad(maps, ones, ones, sums)
         estimate.add_(exact, alpha=1 / self.block**2)
         return estimate.reshape(geometry.weight_shape).to(grad_out.dtype)
 
@@ -105,9 +104,11 @@ class BlockMeans(GradientEstimator):
 
 def _rest(grad_out: torch.Tensor, sums: torch.Tensor, block: int) -> torch.Tensor:
     """g_r - g_B of every position."""
-    tiles = grad_out.unflatten(3, (-1, block)).unflatten(2, (-1, block))
-    means = (sums / block**2)[:, :, :, None, :, None]
-    return (tiles - means).flatten(4, 5).flatten(2, 3)
+    means, rest = sums / block**2, torch.empty_like(grad_out)
+    for place in range(block**2):
+        cut = (..., slice(place // block, None, block), slice(place % block, None, block))
+        torch.sub(grad_out[cut], means, out=rest[cut])
+    return rest
 
 
 def _without_drawn(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 
-from slimgrad.approx.estimators.base import LayerGeometry
-from slimgrad.approx.estimators.exact import exact_weight_grad
+from slimgrad import kernels
+from slimgrad.approx.estimators.base import LayerGeometry, Pair
 from slimgrad.approx.estimators.maps import Maps, as_maps
 
 
@@ -23,7 +24,8 @@ def as_blocks(x: torch.Tensor, grad_out: torch.Tensor, geometry: LayerGeometry, 
     (torch.Size([1, 3, 6, 2]), torch.Size([1, 5, 6, 2]))
     """
     maps = as_maps(x, grad_out, geometry)
-    x, grad_out = maps.x, maps.grad_out
+    # Sums over neighbours are quickest in the layout that the kernel works on.
+    x, grad_out = (t.contiguous(memory_format=torch.channels_last) for t in (maps.x, maps.grad_out))
     if geometry.kind == "linear":
         lacking = -maps.positions % block**2
         x, grad_out = (
@@ -46,34 +48,47 @@ def _pad(tensor: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
     return F.pad(tensor, list(ends)) if any(ends) else tensor
 
 
-def gradient_sums(
-    grad_out: torch.Tensor, rows: Sequence[int], columns: Sequence[int]
+def gradient_sums(grad_out: torch.Tensor, block: int) -> torch.Tensor:
+    """Sums over blocks of (N, K, P, Q), which they tile: (N, K, P / block, Q / block)."""
+    ones = (1,) * block
+    total = _signed([grad_out[:, :, a::block] for a in range(block)], ones)
+    return _signed([total[..., b::block] for b in range(block)], ones)
+
+
+def block_weight_grad(
+    maps: Maps, rows: Sequence[int], columns: Sequence[int], gradients: torch.Tensor
 ) -> torch.Tensor:
-    """Sums over blocks, element (a, b) of a block times ``rows[a] * columns[b]``.
+    """Sum over blocks of gradient times the signed sum of the patches of the block.
 
     Args:
-        grad_out: (N, K, P, Q), tiled by blocks.
-        rows, columns: 1 or -1, one for each row and column of a block; the first is 1.
+        maps: the layer in blocks.
+        rows: sign of every row of a block, 1 or -1, the first 1.
+        columns: sign of every column; patch (a, b) counts ``rows[a] * columns[b]`` times.
+        gradients: of every block, (N, K, P / block, Q / block).
 
     Returns:
-        (N, K, P / block, Q / block).
+        (K, C / groups, R, S).
     """
-    block = len(rows)
-    total = _signed([grad_out[:, :, a::block] for a in range(block)], rows)
-    return _signed([total[..., b::block] for b in range(block)], columns)
+    stride = (len(rows) * maps.stride[0], len(rows) * maps.stride[1])
+    return kernels.position_weight_grad(
+        _input_sums(maps.x, maps.stride, rows, columns),
+        gradients,
+        maps.kernel_size,
+        stride,
+        dilation=maps.dilation,
+        groups=maps.groups,
+    )
 
 
-def input_sums(maps: Maps, rows: Sequence[int], columns: Sequence[int]) -> torch.Tensor:
-    """At every place the sum of the input over the block that begins there, signed as above.
-
-    Neighbouring positions of a block see inputs a stride apart.
-    """
-    total = maps.x
+def _input_sums(
+    x: torch.Tensor, stride: Pair, rows: Sequence[int], columns: Sequence[int]
+) -> torch.Tensor:
+    """At every place the signed sum of the input over the block that begins there."""
     for axis, signs in ((2, rows), (3, columns)):
-        step = maps.stride[axis - 2]
-        length = total.shape[axis] - step * (len(signs) - 1)
-        total = _signed([total.narrow(axis, a * step, length) for a in range(len(signs))], signs)
-    return total
+        step = stride[axis - 2]
+        length = x.shape[axis] - step * (len(signs) - 1)
+        x = _signed([x.narrow(axis, a * step, length) for a in range(len(signs))], signs)
+    return x
 
 
 def _signed(parts: Sequence[torch.Tensor], signs: Sequence[int]) -> torch.Tensor:
@@ -84,26 +99,11 @@ def _signed(parts: Sequence[torch.Tensor], signs: Sequence[int]) -> torch.Tensor
     return total
 
 
-def block_weight_grad(maps: Maps, inputs: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
-    """Sum over blocks of gradient times what the block sees of ``inputs``, (K, C / groups, R, S).
-
-    Args:
-        maps: the layer in blocks.
-        inputs: from :func:`input_sums`.
-        gradients: from :func:`gradient_sums`.
-    """
-    block = maps.grad_out.shape[2] // gradients.shape[2]
-    shape = (gradients.shape[1], inputs.shape[1] // maps.groups, *maps.kernel_size)
-    stride = (block * maps.stride[0], block * maps.stride[1])
-    geometry = LayerGeometry("conv2d", shape, stride, (0, 0), maps.dilation, maps.groups)
-    return exact_weight_grad(inputs, gradients, geometry)
-
-
 def block_macs(geometry: LayerGeometry, grad_out_shape: tuple[int, ...], block: int) -> int:
     """Multiply-adds of one sum over blocks."""
     if geometry.kind == "linear":
         samples = grad_out_shape[0] if len(grad_out_shape) > 2 else 1
-        positions = -(-(torch.Size(grad_out_shape[:-1]).numel() // max(samples, 1)) // block**2)
-        return geometry.weight_grad_macs((samples, positions, grad_out_shape[-1]))
+        positions = -(-(math.prod(grad_out_shape[:-1]) // max(samples, 1)) // block**2)
+        return geometry.weight_grad_macs((samples, positions, geometry.weight_shape[0]))
     rows, columns = (-(-size // block) for size in grad_out_shape[2:])
     return geometry.weight_grad_macs((*grad_out_shape[:2], rows, columns))

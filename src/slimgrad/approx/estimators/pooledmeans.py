@@ -13,7 +13,6 @@ from slimgrad.approx.estimators.blocks import (
     block_macs,
     block_weight_grad,
     gradient_sums,
-    input_sums,
 )
 from slimgrad.approx.estimators.settings import check_number
 
@@ -71,9 +70,8 @@ class PooledMeans(GradientEstimator):
             return grad_out.new_zeros(geometry.weight_shape)
         maps = as_blocks(x, grad_out, geometry, self.block)
         ones = (1,) * self.block
-        estimate = block_weight_grad(
-            maps, input_sums(maps, ones, ones), gradient_sums(maps.grad_out, ones, ones)
-        )
+        sums = gradient_sums(maps.grad_out, self.block)
+        estimate = block_weight_grad(maps, ones, ones, sums)
         return estimate.div_(self.block**2).reshape(geometry.weight_shape).to(grad_out.dtype)
 
     def cost(self, geometry: LayerGeometry, grad_out_shape: tuple[int, ...]) -> WeightGradCost:

@@ -12,14 +12,13 @@ from slimgrad.approx.estimators.blocks import (
     as_blocks,
     block_macs,
     block_weight_grad,
-    gradient_sums,
-    input_sums,
 )
 from slimgrad.approx.estimators.maps import Maps
 from slimgrad.approx.estimators.settings import check_choice
 from slimgrad.core.rng import numpy_generator
 
-_SIGNS = {0: ((1, 1), (1, 1)), 1: ((1, 1), (1, -1)), 2: ((1, -1), (1, 1)), 3: ((1, -1), (1, -1))}
+# Of the rows and columns of a block, for each term.
+_SIGNS = (((1, 1), (1, 1)), ((1, 1), (1, -1)), ((1, -1), (1, 1)), ((1, -1), (1, -1)))
 # Share of the probabilities that is spread evenly, so that no weight exceeds 30.
 _EVEN = 0.1
 
@@ -82,20 +81,19 @@ class WalshPairs(GradientEstimator):
         if grad_out.numel() == 0:
             return grad_out.new_zeros(geometry.weight_shape)
         maps = as_blocks(x, grad_out, geometry, 2)
-        odds = self.probabilities(maps.grad_out)
+        gradients = walsh_gradients(maps.grad_out)
+        odds = self.probabilities(gradients)
         draw = float(numpy_generator(key).random())
         term = 1 + (draw >= odds[0]) + (draw >= odds[0] + odds[1])
-        estimate = walsh_term(maps, 0)
-        estimate.add_(walsh_term(maps, term), alpha=1 / odds[term - 1])
+        estimate = walsh_term(maps, gradients, 0)
+        estimate.add_(walsh_term(maps, gradients, term), alpha=1 / odds[term - 1])
         return estimate.reshape(geometry.weight_shape).to(grad_out.dtype)
 
-    def probabilities(self, grad_out: torch.Tensor) -> tuple[float, float, float]:
-        """pi_1, pi_2, pi_3 for a gradient (N, K, P, Q) that blocks tile."""
+    def probabilities(self, gradients: list[torch.Tensor]) -> tuple[float, float, float]:
+        """pi_1, pi_2, pi_3 for the four :func:`walsh_gradients`."""
         norms = torch.ones(3)
         if self.odds == "gradient":
-            norms = torch.stack(
-                [torch.linalg.vector_norm(gradient_sums(grad_out, *_SIGNS[k])) for k in (1, 2, 3)]
-            ).cpu()
+            norms = torch.stack([torch.linalg.vector_norm(g) for g in gradients[1:]]).cpu()
         total = float(norms.sum())
         if not 0 < total < float("inf"):
             return 1 / 3, 1 / 3, 1 / 3
@@ -109,9 +107,16 @@ class WalshPairs(GradientEstimator):
         return WeightGradCost(macs=min(macs, exact), exact_macs=exact)
 
 
-def walsh_term(maps: Maps, k: int) -> torch.Tensor:
+def walsh_gradients(grad_out: torch.Tensor) -> list[torch.Tensor]:
+    """sum_i h_ki g_i of every block of (N, K, P, Q), for k = 0 .. 3."""
+    upper, lower = grad_out[:, :, ::2], grad_out[:, :, 1::2]
+    found = []
+    for rows in (upper + lower, upper - lower):
+        left, right = rows[..., ::2], rows[..., 1::2]
+        found += [left + right, left - right]
+    return found
+
+
+def walsh_term(maps: Maps, gradients: list[torch.Tensor], k: int) -> torch.Tensor:
     """H_k of a layer in 2 x 2 blocks."""
-    signs = _SIGNS[k]
-    return block_weight_grad(
-        maps, input_sums(maps, *signs), gradient_sums(maps.grad_out, *signs)
-    ).div_(4)
+    return block_weight_grad(maps, *_SIGNS[k], gradients[k]).div_(4)
