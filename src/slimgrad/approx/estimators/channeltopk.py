@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 import torch
@@ -44,9 +44,11 @@ class ChannelTopK(GradientEstimator):
 
     name: ClassVar[str] = "channeltopk"
     unbiased: ClassVar[bool] = False
+    _keep_text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_share("ChannelTopK", "keep", self.keep)
+        object.__setattr__(self, "_keep_text", repr(float(self.keep)))
 
     def weight_grad(
         self,
@@ -63,7 +65,7 @@ class ChannelTopK(GradientEstimator):
         others = [d for d in range(grad_out.dim()) if d != axis]
         scores = grad_out.abs().mean(others, dtype=torch.float32).view(geometry.groups, -1)
         width = scores.shape[1]
-        kept = scores.topk(count_of_share(repr(self.keep), width), sorted=False).indices
+        kept = scores.topk(count_of_share(self._keep_text, width), sorted=False).indices
         first = torch.arange(geometry.groups, device=kept.device)[:, None] * width
         filters = (kept + first).flatten()
         shape = (len(filters), *geometry.weight_shape[1:])
@@ -76,5 +78,5 @@ class ChannelTopK(GradientEstimator):
         """The share of filters kept."""
         exact = geometry.weight_grad_macs(grad_out_shape)
         width = geometry.weight_shape[0] // geometry.groups
-        macs = exact * count_of_share(repr(self.keep), width) // width
+        macs = exact * count_of_share(self._keep_text, width) // width
         return WeightGradCost(macs=macs, exact_macs=exact)

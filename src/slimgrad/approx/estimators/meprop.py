@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import torch
@@ -46,9 +46,11 @@ class MeProp(GradientEstimator):
 
     name: ClassVar[str] = "meprop"
     unbiased: ClassVar[bool] = False
+    _keep_text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_share("MeProp", "keep", self.keep)
+        object.__setattr__(self, "_keep_text", repr(float(self.keep)))
 
     def weight_grad(
         self,
@@ -62,7 +64,7 @@ class MeProp(GradientEstimator):
         if grad_out.numel() == 0:
             return grad_out.new_zeros(geometry.weight_shape)
         flat = grad_out.flatten(1)
-        kept = flat.abs().topk(count_of_share(repr(self.keep), flat.shape[1]), sorted=False).indices
+        kept = flat.abs().topk(count_of_share(self._keep_text, flat.shape[1]), sorted=False).indices
         thinned = torch.zeros_like(flat).scatter_(1, kept, flat.gather(1, kept))
         return exact_weight_grad(x, thinned.view(grad_out.shape), geometry)
 
