@@ -18,6 +18,12 @@ GEOMETRIES = [
 ]
 
 
+def output_shape(x, geometry):
+    weight = torch.zeros(geometry.weight_shape)
+    settings = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
+    return torch.conv2d(x, weight, None, *settings).shape
+
+
 def tensors(geometry, dtype=torch.float32):
     generator = torch.Generator().manual_seed(5)
     if geometry.kind == "linear":
@@ -25,15 +31,7 @@ def tensors(geometry, dtype=torch.float32):
         grad_out = torch.randn(3, 7, 6, generator=generator)
     else:
         x = torch.randn(3, 4, 7, 8, generator=generator)
-        shape = torch.conv2d(
-            x,
-            torch.zeros(geometry.weight_shape),
-            None,
-            geometry.stride,
-            geometry.padding,
-            geometry.dilation,
-            geometry.groups,
-        ).shape
+        shape = output_shape(x, geometry)
         grad_out = torch.randn(shape, generator=generator)
         grad_out = grad_out * torch.rand(shape[0], 1, *shape[2:], generator=generator) ** 4
     return (x + 0.5).to(dtype), (grad_out + 0.1).to(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from estimator_cases import GEOMETRIES, over_grid, tensors
+from torch import nn
 
 from slimgrad.approx import (
     BlockMeans,
@@ -13,10 +14,12 @@ from slimgrad.approx import (
     MeProp,
     PatchSampling,
     PooledMeans,
+    Random,
     SampleSampling,
     StratifiedSampling,
     TopK,
     WalshPairs,
+    approximate,
 )
 from slimgrad.approx.estimators import (
     blockmeans,
@@ -159,6 +162,35 @@ def test_keys_name_the_draw(estimator):
     )
     assert torch.equal(first, second)
     assert any(not torch.equal(first, other) for other in others) == estimator.needs_key
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("estimator", [*EVERY, Random(match_norm=True)], ids=str)
+def test_in_a_network_only_the_weight_gradient_is_estimated(estimator, layout):
+    x = torch.linspace(-3, 3, 4 * 3 * 64).sin().view(4, 3, 8, 8).contiguous(memory_format=layout)
+
+    def gradients(estimator):
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(6, 4, 3, stride=2, groups=2),
+            nn.Flatten(2),
+            nn.Linear(9, 5),
+        ).to(memory_format=layout)
+        if estimator is not None:
+            approximate(model, estimator, where=["2", "4"])
+        model(x).square().sum().backward()
+        return dict(model.named_parameters())
+
+    exact, found = gradients(None), gradients(estimator)
+    for name, parameter in exact.items():
+        grad = found[name].grad
+        assert grad.stride() == parameter.grad.stride()
+        if name not in ("2.weight", "4.weight"):
+            torch.testing.assert_close(grad, parameter.grad)
+        else:
+            assert not torch.equal(grad, parameter.grad)
 
 
 CONV, CONV_OUT = LayerGeometry("conv2d", (8, 4, 3, 3)), (16, 8, 10, 10)
