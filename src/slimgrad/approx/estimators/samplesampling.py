@@ -26,7 +26,7 @@ class SampleSampling(GradientEstimator):
 
     Guarantee: unbiased, E A = G. Were samples drawn independently, the variance would be
     sum_n (1 / p_n - 1) ||G_n||^2; systematic draws of a shuffled batch come near it. With score
-    "uniform" and 1 / keep = q dividing N it is q sum_i ||D_i||^2 - ||G||^2, D_i the sum over the
+    "uniform" and 1 / keep = q dividing N it is q sum_i ||D_i||^2 - ||G||^2, D_i the sum of G_n over the
     samples i, i + q, i + 2 q, ...
 
     Usually noisier than :class:`~slimgrad.RowSampling` of the same share, which chooses among
