@@ -26,8 +26,8 @@ class SampleSampling(GradientEstimator):
 
     Guarantee: unbiased, E A = G. Were samples drawn independently, the variance would be
     sum_n (1 / p_n - 1) ||G_n||^2; systematic draws of a shuffled batch come near it. With score
-    "uniform" and 1 / keep = q dividing N it is q sum_i ||D_i||^2 - ||G||^2, D_i the sum of G_n over the
-    samples i, i + q, i + 2 q, ...
+    "uniform" and 1 / keep = q dividing N it is q sum_i ||D_i||^2 - ||G||^2, where D_i is the sum
+    of G_n over n = i, i + q, i + 2 q, ...
 
     Usually noisier than :class:`~slimgrad.RowSampling` of the same share, which chooses among
     positions, but all it needs is a stock operation on a smaller batch. With score "uniform" a
