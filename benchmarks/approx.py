@@ -3,7 +3,7 @@
 Every figure is the time of one call divided by the time of torch's exact weight gradient in the
 better of both memory layouts: one thread, CPU time, all interleaved, minimum of all rounds.
 "exact" is the position kernel with all positions, "rows 1/8" draws positions by the norm of their
-gradient, selection included.
+gradient, selection included; "strata 1/8" one of every eight neighbours.
 
     python benchmarks/approx.py --network vgg19
 """
@@ -23,7 +23,18 @@ from typing import Any
 import torch
 
 from slimgrad import kernels
-from slimgrad.approx.estimators import GradientEstimator, LayerGeometry, RowSampling, TopOne
+from slimgrad.approx.estimators import (
+    BlockMeans,
+    GradientEstimator,
+    LayerGeometry,
+    PatchSampling,
+    PooledMeans,
+    RowSampling,
+    SampleSampling,
+    StratifiedSampling,
+    TopOne,
+    WalshPairs,
+)
 from slimgrad.approx.estimators.exact import exact_weight_grad
 from slimgrad.kernels import backend
 
@@ -78,6 +89,12 @@ ESTIMATORS: dict[str, GradientEstimator | None] = {
     "rows 1/4": RowSampling(keep=1 / 4),
     "rows 1/8": RowSampling(keep=1 / 8),
     "means + 1/8": RowSampling(keep=1 / 8, means="sample"),
+    "strata 1/8": StratifiedSampling(keep=1 / 8),
+    "samples 1/4": SampleSampling(keep=1 / 4),
+    "blocks + 1/8": BlockMeans(keep=1 / 8),
+    "walsh": WalshPairs(),
+    "pooled": PooledMeans(),
+    "patches": PatchSampling(),
 }
 
 

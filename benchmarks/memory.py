@@ -45,7 +45,7 @@ def saved_bytes(model: nn.Module, batch: int) -> int:
 
 def rows_of(network: str, batch: int) -> dict[str, Any]:
     model = make_model(network, ImageShape(3, 32, 10)).train()
-    model.to(memory_format=torch.channels_last)
+    model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     stock = saved_bytes(model, batch)
     handle = slimgrad.approximate(model, slimgrad.Zero())
     zero = saved_bytes(model, batch)

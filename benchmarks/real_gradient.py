@@ -24,7 +24,7 @@ def gradients(
     batches: Batches, model: torch.nn.Module, steps: list[int]
 ) -> dict[str, torch.Tensor]:
     """The gradients at ``steps`` (counted from 1) of one training run."""
-    model.train().to(memory_format=torch.channels_last)
+    model.train().to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     found: dict[str, torch.Tensor] = {}
     step = 0

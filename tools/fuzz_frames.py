@@ -39,6 +39,7 @@ MEMORY_BYTES = 256 << 20
 SECONDS_A_FRAME = 10
 HEADER_BYTES = 64
 LIMIT = 10_000  # components that a few bytes may stand for
+NEEDED = {"levels": {"levels": (0.0, 0.25, 1.0)}}  # settings without a default
 FIELDS = (12, 16, 24, 32, 40, 48)  # where numbers of 4 and 8 bytes begin
 
 
@@ -58,7 +59,9 @@ def originals() -> dict[str, bytes]:
     """A valid frame of every method, every codec at several widths, and every exact dtype."""
     vector = torch.linspace(-2, 2, 50)
     long = torch.randn(1100, generator=torch.Generator().manual_seed(1))
-    compressors = {name: Compressor(QUANTIZERS.get(name)()) for name in QUANTIZERS}
+    compressors = {
+        name: Compressor(QUANTIZERS.get(name)(**NEEDED.get(name, {}))) for name in QUANTIZERS
+    }
     compressors["table"] = Compressor(NUQSGD(bits=3, ratio=0.4))
     compressors["short buckets"] = Compressor(NUQSGD(bits=4, bucket_size=16))
     for name in CODECS:

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from slimgrad import theory as theory
     from slimgrad.approx import Alternate as Alternate
+    from slimgrad.approx import BlockMeans as BlockMeans
     from slimgrad.approx import EveryNthLayer as EveryNthLayer
     from slimgrad.approx import EveryNthStep as EveryNthStep
     from slimgrad.approx import Exact as Exact
     from slimgrad.approx import Random as Random
     from slimgrad.approx import RowSampling as RowSampling
+    from slimgrad.approx import SampleSampling as SampleSampling
     from slimgrad.approx import Skip as Skip
+    from slimgrad.approx import StratifiedSampling as StratifiedSampling
     from slimgrad.approx import TopOne as TopOne
     from slimgrad.approx import Zero as Zero
     from slimgrad.approx import approximate as approximate
@@ -46,12 +49,15 @@ __version__ = "0.1.0"
 # Public name -> module that holds it; one line a name, sorted by module, then name.
 _HOMES = {
     "Alternate": "slimgrad.approx",
+    "BlockMeans": "slimgrad.approx",
     "EveryNthLayer": "slimgrad.approx",
     "EveryNthStep": "slimgrad.approx",
     "Exact": "slimgrad.approx",
     "Random": "slimgrad.approx",
     "RowSampling": "slimgrad.approx",
+    "SampleSampling": "slimgrad.approx",
     "Skip": "slimgrad.approx",
+    "StratifiedSampling": "slimgrad.approx",
     "TopOne": "slimgrad.approx",
     "Zero": "slimgrad.approx",
     "approximate": "slimgrad.approx",
@@ -78,6 +84,7 @@ __all__ = [
     "NUQSGD",
     "QSGD",
     "Alternate",
+    "BlockMeans",
     "Compressor",
     "Dithered",
     "ErrorFeedback",
@@ -90,7 +97,9 @@ __all__ = [
     "Random",
     "RandomK",
     "RowSampling",
+    "SampleSampling",
     "Skip",
+    "StratifiedSampling",
     "TopK",
     "TopOne",
     "Zero",

@@ -8,7 +8,18 @@ from torch import nn
 from torch._dynamo.exc import Unsupported
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from slimgrad.approx import EveryNthStep, Exact, Random, TopOne, Zero, approximate
+from slimgrad.approx import (
+    ChannelTopK,
+    EveryNthStep,
+    Exact,
+    MeProp,
+    PooledMeans,
+    Random,
+    TopK,
+    TopOne,
+    Zero,
+    approximate,
+)
 
 X = torch.linspace(-3, 3, 4 * 3 * 36).sin().reshape(4, 3, 6, 6)
 
@@ -38,7 +49,11 @@ def _fresh_dynamo():
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("estimator", [Exact(), Zero(), TopOne()], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [Exact(), Zero(), TopOne(), TopK(), PooledMeans(), MeProp(), ChannelTopK()],
+    ids=str,
+)
 def test_compiled_equals_eager_and_counts_alike(estimator):
     everything = {"where": lambda name, module: True}
     eager, model = net(), net()

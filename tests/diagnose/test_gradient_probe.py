@@ -112,7 +112,7 @@ def test_a_false_claim_is_a_defect():
 def test_random_draws_count_as_added_variance():
     rows = probe([Random(scale=0.01)])
     for layer, channels in (("0", 1), ("2", 4)):
-        row = rows[layer, "Random(scale=0.01)"]
+        row = rows[layer, repr(Random(scale=0.01))]
         assert row.added_variance > 0
         # 64 draws of 36 or 144 normals: the mean square is within 25 % of its mean.
         size = 4 * channels * 9 * 0.01**2

@@ -4,65 +4,19 @@ import itertools
 
 import pytest
 import torch
+from estimator_cases import GEOMETRIES, over_grid, tensors
 
 from slimgrad.approx import LayerGeometry, RowSampling
 from slimgrad.approx.estimators import rowsampling
 from slimgrad.approx.estimators.exact import exact_weight_grad
 from slimgrad.core.errors import ConfigError
 
-GEOMETRIES = [
-    LayerGeometry("conv2d", (6, 4, 3, 3), padding=(1, 1)),
-    LayerGeometry("conv2d", (6, 4, 3, 2), stride=(2, 1), padding=(0, 2)),
-    LayerGeometry("conv2d", (6, 4, 2, 3), padding=(2, 1), dilation=(2, 1)),
-    LayerGeometry("conv2d", (6, 2, 3, 3), padding=(1, 1), groups=2),
-    LayerGeometry("linear", (6, 4)),
-]
 SETTINGS = [
     {"score": score, "means": means}
     for score, means in itertools.product(
         ("gradient", "gradient_patch"), ("none", "batch", "sample")
     )
 ]
-
-
-def tensors(geometry, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(5)
-    if geometry.kind == "linear":
-        x = torch.randn(3, 7, 4, generator=generator)
-        grad_out = torch.randn(3, 7, 6, generator=generator)
-    else:
-        x = torch.randn(3, 4, 7, 8, generator=generator)
-        shape = torch.conv2d(
-            x,
-            torch.zeros(geometry.weight_shape),
-            None,
-            geometry.stride,
-            geometry.padding,
-            geometry.dilation,
-            geometry.groups,
-        ).shape
-        grad_out = torch.randn(shape, generator=generator)
-        grad_out = grad_out * torch.rand(shape[0], 1, *shape[2:], generator=generator) ** 4
-    return (x + 0.5).to(dtype), (grad_out + 0.1).to(dtype)
-
-
-class Start:
-    """Stands in for the random generator: the start of the systematic draw is what is given."""
-
-    def __init__(self, start):
-        self.start = start
-
-    def random(self):
-        return self.start
-
-
-def mean_over_starts(estimator, x, grad_out, geometry, monkeypatch, count):
-    total = torch.zeros(geometry.weight_shape, dtype=torch.float64)
-    for place in range(count):
-        start = Start((place + 0.5) / count)
-        monkeypatch.setattr(rowsampling, "numpy_generator", lambda key, start=start: start)
-        total += estimator.weight_grad(x, grad_out, geometry, place).double()
-    return total / count
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
@@ -72,7 +26,7 @@ def test_the_mean_over_all_draws_is_the_exact_gradient(geometry, settings, monke
     x, grad_out = tensors(geometry)
     exact = exact_weight_grad(x.double(), grad_out.double(), geometry)
     estimator = RowSampling(keep=0.3, **settings)
-    mean = mean_over_starts(estimator, x, grad_out, geometry, monkeypatch, 512)
+    mean = over_grid(monkeypatch, rowsampling, estimator, x, grad_out, geometry, 512).mean(0)
     one = estimator.weight_grad(x, grad_out, geometry, 3)
     scale = float(exact.abs().max())
     assert float((mean - exact).abs().max()) < 0.02 * scale

@@ -8,21 +8,15 @@ import pytest
 import torch
 
 from slimgrad.approx import ESTIMATORS, LayerGeometry, Random, Skip, Zero
+from slimgrad.approx.estimators.exact import exact_weight_grad
 from slimgrad.core.errors import ConfigError
 
 CONV = LayerGeometry("conv2d", (8, 4, 3, 3), padding=(1, 1))
 
 
 def test_registry_names_are_the_class_names():
-    assert list(ESTIMATORS) == [
-        "exact",
-        "exactpositions",
-        "random",
-        "rowsampling",
-        "skip",
-        "topone",
-        "zero",
-    ]
+    assert [ESTIMATORS.get(name).__name__.lower() for name in ESTIMATORS] == list(ESTIMATORS)
+    assert len(ESTIMATORS) == 16
     assert all(ESTIMATORS.get(name).name == name for name in ESTIMATORS)
     with pytest.raises(ConfigError, match="did you mean 'topone'"):
         ESTIMATORS.get("top_one")
@@ -42,9 +36,18 @@ def test_zero_and_skip_are_zero_and_free(estimator):
 def test_which_leave_no_gradient_and_which_draw():
     facts = {name: ESTIMATORS.get(name) for name in ESTIMATORS}
     assert [name for name, part in facts.items() if not part.needs_gradient] == ["skip"]
-    assert [name for name, part in facts.items() if part.needs_key] == ["random", "rowsampling"]
-    unbiased = [name for name, part in facts.items() if part.unbiased]
-    assert unbiased == ["exact", "exactpositions", "rowsampling"]
+    drawing = {name for name, part in facts.items() if part.needs_key}
+    unbiased = {name for name, part in facts.items() if part.unbiased}
+    assert drawing - unbiased == {"random"}
+    assert unbiased - drawing == {"exact", "exactpositions"}
+    assert drawing & unbiased == {
+        "blockmeans",
+        "patchsampling",
+        "rowsampling",
+        "samplesampling",
+        "stratifiedsampling",
+        "walshpairs",
+    }
     assert [name for name, part in facts.items() if not part.needs_input] == [
         "random",
         "skip",
@@ -77,6 +80,38 @@ def test_random_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     Random().weight_grad(None, torch.ones(1, 8, 5, 5), CONV, key=1)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_matched_noise_has_the_norm_of_the_gradient_and_no_direction():
+    generator = torch.Generator().manual_seed(1)
+    x, grad_out = (torch.randn(2, n, 5, 5, generator=generator) for n in (4, 8))
+    exact = exact_weight_grad(x, grad_out, CONV)
+    matched = Random(match_norm=True)
+    assert matched.needs_input
+    assert not Random().needs_input
+    assert matched != Random()
+    assert matched.cost(CONV, tuple(grad_out.shape)).saved_macs == 0
+    directions = []
+    for key in range(400):
+        found = matched.weight_grad(x, grad_out, CONV, key)
+        torch.testing.assert_close(found.norm(), exact.norm())
+        directions.append(float((found * exact).sum() / exact.square().sum()))
+    # Cosines of a random direction in n = 288 dimensions: mean 0, sd 1 / sqrt(n); the mean of 400
+    # within 6 sd, a false alarm below 1e-8.
+    assert abs(sum(directions) / 400) < 6 / math.sqrt(288 * 400)
+    assert torch.equal(found, matched.weight_grad(x, grad_out, CONV, 399))
+    assert not matched.weight_grad(x, grad_out * 0, CONV, 1).any()
+    half = matched.weight_grad(x.bfloat16(), grad_out.bfloat16(), CONV, 399)
+    assert half.dtype == torch.bfloat16
+    grad_out[0, 0, 0, 0] = float("nan")
+    assert bool(matched.weight_grad(x, grad_out, CONV, 1).isnan().any())
+
+
+def test_matched_noise_takes_no_scale():
+    with pytest.raises(ConfigError, match=r"got scale=0.5 beside it; leave scale out"):
+        Random(scale=0.5, match_norm=True)
+    with pytest.raises(ConfigError, match="match_norm must be True or False, got 1"):
+        Random(match_norm=1)
 
 
 @pytest.mark.parametrize("name", ["random", "topone"])

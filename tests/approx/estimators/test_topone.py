@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from estimator_cases import output_shape
 
 from slimgrad.approx import LayerGeometry, TopOne
 from slimgrad.approx.estimators.exact import exact_weight_grad
@@ -19,15 +20,7 @@ GEOMETRIES = [
 def tensors(geometry, dtype=torch.float32):
     generator = torch.Generator().manual_seed(5)
     x = torch.randn(3, 4, 7, 8, generator=generator)
-    shape = torch.conv2d(
-        x,
-        torch.zeros(geometry.weight_shape),
-        None,
-        geometry.stride,
-        geometry.padding,
-        geometry.dilation,
-        geometry.groups,
-    ).shape
+    shape = output_shape(x, geometry)
     return x.to(dtype), torch.randn(shape, generator=generator).to(dtype)
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from slimgrad import kernels
 from slimgrad.approx.estimators.base import LayerGeometry, Pair
 
 
@@ -78,3 +80,11 @@ def as_maps(x: torch.Tensor, grad_out: torch.Tensor, geometry: LayerGeometry) ->
         geometry.dilation,
         geometry.groups,
     )
+
+
+def patch_norms(maps: Maps) -> torch.Tensor:
+    """Norm of the input patch of every position, all groups together, float32 (N P Q,)."""
+    squares = kernels.row_norms(maps.x).square().view(len(maps.x), 1, *maps.x.shape[2:])
+    ones = squares.new_ones(1, 1, *maps.kernel_size)
+    sums = F.conv2d(squares, ones, None, maps.stride, maps.padding, maps.dilation)
+    return sums.clamp_(min=0).sqrt_().flatten()

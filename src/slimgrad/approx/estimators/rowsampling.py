@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 import torch
-import torch.nn.functional as F
 
 from slimgrad import kernels
 from slimgrad.approx.estimators.base import GradientEstimator, LayerGeometry, WeightGradCost
-from slimgrad.approx.estimators.maps import Maps, as_maps
+from slimgrad.approx.estimators.maps import as_maps, patch_norms
+from slimgrad.approx.estimators.rows import MEANS, Means, mean_macs, weighted_rows
 from slimgrad.approx.estimators.settings import check_choice, check_share
 from slimgrad.core.rng import numpy_generator
 
 Score = Literal["gradient", "gradient_patch"]
-Means = Literal["none", "batch", "sample"]
 
 
 @final
@@ -73,7 +72,7 @@ class RowSampling(GradientEstimator):
     def __post_init__(self) -> None:
         check_share("RowSampling", "keep", self.keep)
         check_choice("RowSampling", "score", self.score, ("gradient", "gradient_patch"))
-        check_choice("RowSampling", "means", self.means, ("none", "batch", "sample"))
+        check_choice("RowSampling", "means", self.means, MEANS)
 
     def weight_grad(
         self,
@@ -98,72 +97,11 @@ class RowSampling(GradientEstimator):
             norms = norms * (sizes if self.means == "none" else sizes + sizes.mean())
         start = float(numpy_generator(key).random())
         rows, weights = kernels.systematic_sample(norms, self.keep * maps.rows, start)
-        rows, weights = rows.to(x.device), weights.to(x.device)
-        estimate = kernels.position_weight_grad(
-            maps.x,
-            maps.grad_out,
-            groups=maps.groups,
-            rows=rows,
-            weights=weights,
-            means=means,
-            **maps.convolution,
-        )
-        if means is not None:
-            sampled = sampled_sums(maps, rows, weights, means)
-            add_mean_patches_(estimate, maps, means * maps.positions - sampled)
-        elif self.means == "batch":
-            missing = maps.grad_out.sum((0, 2, 3)) - sampled_sums(maps, rows, weights, None).sum(0)
-            add_mean_patches_(estimate, maps, missing[None])
+        estimate = weighted_rows(maps, rows, weights, self.means, means)
         return estimate.reshape(geometry.weight_shape).to(grad_out.dtype)
 
     def cost(self, geometry: LayerGeometry, grad_out_shape: tuple[int, ...]) -> WeightGradCost:
         """The kept share, and one patch a sample ("sample") or a batch ("batch")."""
         exact = geometry.weight_grad_macs(grad_out_shape)
-        filters = geometry.weight_shape[0]
-        samples = grad_out_shape[0] if len(grad_out_shape) > 2 else 1
-        patches = {"none": 0, "batch": 1, "sample": samples}[self.means]
-        mean_macs = geometry.weight_grad_macs((patches, filters)) if patches else 0
-        return WeightGradCost(
-            macs=min(exact, round(self.keep * exact) + mean_macs), exact_macs=exact
-        )
-
-
-def patch_norms(maps: Maps) -> torch.Tensor:
-    """Norm of the input patch of every position, all groups together, float32 (N P Q,)."""
-    squares = kernels.row_norms(maps.x).square().view(len(maps.x), 1, *maps.x.shape[2:])
-    ones = squares.new_ones(1, 1, *maps.kernel_size)
-    sums = F.conv2d(squares, ones, None, maps.stride, maps.padding, maps.dilation)
-    return sums.clamp_(min=0).sqrt_().flatten()
-
-
-def sampled_sums(
-    maps: Maps, rows: torch.Tensor, weights: torch.Tensor, means: torch.Tensor | None
-) -> torch.Tensor:
-    """For each sample the weighted sum of its kept output gradients, less ``means``, (N, K)."""
-    table = maps.grad_out.permute(0, 2, 3, 1).reshape(maps.rows, -1)
-    samples = torch.div(rows, maps.positions, rounding_mode="floor").long()
-    kept = table[rows.long()]
-    if means is not None:
-        kept = kept - means[samples]
-    sums = kept.new_zeros(len(maps.x), kept.shape[1])
-    return sums.index_add_(0, samples, kept * weights.to(kept.dtype)[:, None])
-
-
-def add_mean_patches_(estimate: torch.Tensor, maps: Maps, factors: torch.Tensor) -> None:
-    """Add sum over samples n of factors_n times the mean patch of n; of the batch if one row."""
-    sums = kernels.patch_sums(maps.x, **maps.convolution)
-    patches = sums / maps.positions if len(factors) > 1 else sums.sum(0, keepdim=True) / maps.rows
-    filters, width = estimate.shape[:2]
-    if maps.groups == 1:
-        # In the order channels last, which the sums have and the estimate usually has.
-        flat = patches.permute(0, 2, 3, 1).flatten(1)
-        inner = estimate.permute(0, 2, 3, 1)
-        if inner.is_contiguous():
-            inner.view(filters, -1).addmm_(factors.t(), flat)
-        else:
-            inner.add_((factors.t() @ flat).view(inner.shape))
-        return
-    grouped = patches.view(len(patches), maps.groups, width, *maps.kernel_size)
-    by_group = factors.view(len(factors), maps.groups, filters // maps.groups)
-    product = torch.einsum("ngk,ngcrs->gkcrs", by_group, grouped)
-    estimate.add_(product.reshape(estimate.shape))
+        macs = round(self.keep * exact) + mean_macs(self.means, geometry, grad_out_shape)
+        return WeightGradCost(macs=min(exact, macs), exact_macs=exact)

@@ -39,3 +39,35 @@ def check_choice(owner: str, setting: str, value: object, allowed: Sequence[str]
     """
     if value not in allowed:
         raise ConfigError(unknown_name_message(f"{setting} of {owner}", value, allowed))
+
+
+def check_switch(owner: str, setting: str, value: object) -> None:
+    """ConfigError unless ``value`` is True or False.
+
+    >>> check_switch("PatchSampling", "keep_top", True)
+    """
+    if not isinstance(value, bool):
+        raise ConfigError(f"{owner}: {setting} must be True or False, got {value!r}")
+
+
+def check_number(owner: str, setting: str, value: object, least: int) -> None:
+    """ConfigError unless ``value`` is an integer of at least ``least``.
+
+    >>> check_number("TopK", "k", 4, 1)
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(
+            f"{owner}: {setting} must be an integer of at least {least}, got {value!r}"
+        )
+
+
+def count_of_share(share: str, total: int) -> int:
+    """``share`` of ``total``, rounded, at least 1.
+
+    The share is given as its text: code compiled by torch takes a text as a constant, where a
+    float that only the backward pass reads makes it fail.
+
+    >>> count_of_share("0.2", 12)
+    2
+    """
+    return max(1, round(float(share) * total))
