@@ -9,6 +9,7 @@ from slimgrad.comm.compressor import Compressor
 from slimgrad.comm.policy import Policy
 from slimgrad.comm.quantizers import NUQSGD, QSGDinf
 from slimgrad.comm.quantizers.base import Quantizer
+from slimgrad.comm.sparsifiers import TopK
 from slimgrad.core.errors import ConfigError
 from slimgrad.diagnose import probe_compression
 
@@ -56,6 +57,13 @@ def test_variance_bits_and_entropy_of_every_tensor():
     assert report.defects == ()
     sent = sum(row.measured_bits * row.n for row in report.rows)
     assert report.measured_bits == pytest.approx(sent / (4096 + 64 + 4096))
+
+
+def test_sparsifiers_are_held_to_their_contraction():
+    row = probe_compression(gradients(), Compressor(TopK(keep=0.1))).rows[0]
+    assert 0 < row.measured_variance < row.variance_bound == pytest.approx(0.9, abs=1e-3)
+    assert row.measured_bits < 6
+    assert math.isnan(row.entropy_bits)
 
 
 def test_a_bound_that_does_not_hold_is_a_defect():

@@ -151,9 +151,8 @@ def _probe(
     mean = math.fsum(variances) / repeats
     spread = math.fsum((v - mean) ** 2 for v in variances) / (repeats - 1)
     standard_error = math.sqrt(spread / repeats)
-    bound = math.nan
-    if used.quantizer is not None:
-        bound = used.quantizer.variance_bound(tensor.numel())
+    bound = used.error_bound(tensor.numel()) if used.method is not None else math.nan
+    bound = bound if math.isfinite(bound) else math.nan
     # float32 arithmetic adds about 1e-6 of the values to what the bound speaks of.
     allowed = bound * (1 + 1e-5) + 1e-9 + _STANDARD_ERRORS * standard_error
     return TensorProbe(

@@ -107,6 +107,13 @@ def test_code_length_separates_guarantees_from_measurements(ask: Command) -> Non
     assert answer["entropy_bits"] <= answer["expected_elias_bits"] <= answer["elias_bits_bound"]
     assert answer["entropy_bits"] <= answer["huffman_bits"] <= answer["entropy_bits"] + 1
     assert 0 < answer["zeros"] < 1
+    for codec in ("rans", "huffman", "huffman_pairs", "elias_omega", "context"):
+        # Rounding anew, tables and headers: not below the entropy of the mean by more than that.
+        assert answer["entropy_bits"] < answer[f"measured_{codec}_bits"] + 0.02
+    assert answer["measured_rans_bits"] < answer["entropy_bits"] + 0.05
+    assert answer["measured_elias_omega_bits"] == pytest.approx(
+        answer["expected_elias_bits"], rel=0.02
+    )
     other = answered(ask, "code-length", "--quantizer", "qsgd")
     assert other["elias_bits_bound"] > 0
     assert "theorem5_printed" not in other
@@ -217,6 +224,10 @@ def test_compare_sets_quantizers_side_by_side(ask: Command) -> None:
     assert eden["expected_variance"] == pytest.approx(0.0358, abs=1e-4)
     assert eden["bits_ratio"] == pytest.approx(1.0358 * (3 + 1 / 16) / 32, rel=1e-4)
     assert natural["variance_bound"] == 1 / 8
+    terngrad, dither = rows.pop("terngrad"), rows.pop("dither, step 1 rms")
+    assert terngrad["variance_bound"] == pytest.approx((math.sqrt(512) - 1) / 2)
+    assert dither["expected_variance"] == 1 / 12
+    assert dither["variance_bound"] == pytest.approx(512 / 9 / 12)
     for row in rows.values():
         assert row["expected_variance"] <= row["variance_bound"]
         least = min(row["variance_bound"], row.get("relaxed_variance", math.inf))

@@ -31,8 +31,8 @@ def compare(
 ) -> int:
     """Quantizers of the same width side by side: variance, bits, and what both do to training.
 
-    "mean" is over the data, for eden over its random rotation of any vector; eden's is the limit
-    of long buckets.
+    "mean" is over the data; for eden over its random rotation of any vector, in the limit of long
+    buckets; for the dither of any vector whose largest component does not widen the step.
 
     "steps" and "total bits" are multiples of training with exact float32 gradients when noise
     decides: the second moment, hence the number of steps, grows by 1 + the variance.
@@ -88,27 +88,30 @@ def compared_grids(bits: int, bucket_size: int) -> list[Grid]:
 
 
 def other_methods(bits: int, bucket_size: int) -> list[dict[str, float | str]]:
-    """Rows of methods without a grid of levels: EDEN and natural compression."""
+    """Rows of methods without a grid of levels for these bits."""
     from slimgrad import theory
 
-    rotated, powers = theory.eden_variance(bits), theory.natural_variance_bound()
-    width = bits + 32 / bucket_size
-    return [
-        {
-            "quantizer": "eden (long buckets)",
-            "expected_variance": rotated,
-            "fixed_width_bits": width,
-            "steps_ratio": 1 + rotated,
-            "bits_ratio": (1 + rotated) * width / 32,
-        },
-        {
-            "quantizer": "natural (9 bits)",
-            "variance_bound": powers,
-            "fixed_width_bits": 9.0,
-            "steps_ratio": 1 + powers,
-            "bits_ratio": (1 + powers) * 9 / 32,
-        },
+    rows = [
+        ("eden (long buckets)", bits + 32 / bucket_size, {}, theory.eden_variance(bits)),
+        ("natural (9 bits)", 9.0, {"variance_bound": theory.natural_variance_bound()}, None),
     ]
+    terngrad = {"variance_bound": theory.terngrad_variance_bound(bucket_size)}
+    rows.append(("terngrad", 2 + 32 / bucket_size, terngrad, None))
+    most = 2 ** (bits - 1) - 1
+    dithered = {"variance_bound": theory.dithered_variance_bound(1.0, bucket_size, most)}
+    mean = theory.dithered_variance(1.0)
+    rows.append(("dither, step 1 rms", bits + 32 / bucket_size, dithered, mean))
+    return [_row(*row) for row in rows]
+
+
+def _row(
+    name: str, width: float, known: dict[str, float], mean: float | None
+) -> dict[str, float | str]:
+    variance = mean if mean is not None else known["variance_bound"]
+    row: dict[str, float | str] = {"quantizer": name, **known, "fixed_width_bits": width}
+    if mean is not None:
+        row["expected_variance"] = mean
+    return row | {"steps_ratio": 1 + variance, "bits_ratio": (1 + variance) * width / 32}
 
 
 def facts(grid: Grid, vector: object) -> dict[str, float]:
