@@ -62,7 +62,8 @@ class Setting:
 SETTINGS = [
     Setting(BASELINE, NUQSGD(bits=4)),
     Setting("NUQSGD 4 + rans", NUQSGD(bits=4), "rans"),
-    Setting("NUQSGD 4 + context", NUQSGD(bits=4), "context"),
+    Setting("NUQSGD 4 + huffman_pairs", NUQSGD(bits=4), "huffman_pairs", bits=2.9),
+    Setting("NUQSGD 4 + context", NUQSGD(bits=4), "context", bits=2.75),
     Setting("dithered 1 rms + rans", Dithered(), "rans", relvar=0.09, bits=2.25),
     Setting("dithered 0.98 rms + rans", Dithered(0.98), "rans", relvar=0.09, bits=2.25),
     Setting("dithered 1 rms, 5 bits + rans", Dithered(bits=5), "rans", relvar=0.09, bits=2.25),

@@ -26,6 +26,8 @@ VALUES = {
     "d": 32,
     "density": DENSITY,
     "draws": 2,
+    "first": np.ones((2, 3)),
+    "fresh": np.ones((2, 3)),
     "gap": 0.1,
     "grad_map": [1.0, 2.0],
     "grad_maps": np.ones((1, 2)),

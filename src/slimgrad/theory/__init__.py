@@ -40,6 +40,7 @@ from slimgrad.theory.low_rank import power_iteration_error_bound, truncation_err
 from slimgrad.theory.lower_bound import variance_lower_bound
 from slimgrad.theory.minimax_levels import minimax_levels, optimal_ratio
 from slimgrad.theory.no_zero import no_zero_expected_variance, no_zero_variance_bound
+from slimgrad.theory.normalised_variance import noise_to_signal, normalised_variance_printed
 from slimgrad.theory.optimal_levels import expected_optimal_ratio, optimal_levels
 from slimgrad.theory.qsgd import qsgd_nonzeros_printed, qsgd_variance_printed
 from slimgrad.theory.rotation import rotated_variance_bound
@@ -107,6 +108,8 @@ __all__ = [
     "no_zero_expected_variance",
     "no_zero_variance_bound",
     "noise_share",
+    "noise_to_signal",
+    "normalised_variance_printed",
     "omega_bits",
     "one_term_variance",
     "optimal_levels",
