@@ -141,3 +141,31 @@ def test_levels_that_cannot_be_decoded_with_are_refused(levels, message):
     packed, scales = torch.zeros(1, dtype=torch.uint8), torch.ones(1)
     with pytest.raises(ConfigError, match=message):
         kernels.dequantize(packed, scales, n=4, levels=levels, bits=2, bucket_size=4)
+
+
+@pytest.mark.parametrize("choice", ["native", "reference"])
+def test_results_go_to_memory_that_is_given(choice):
+    if choice == "native" and not backend.usable_isas():
+        pytest.skip("the C++ kernels were not built")
+    vector = torch.randn(10, generator=torch.Generator().manual_seed(0))
+    dither = {"step_rms": 1.0, "bits": 4, "bucket_size": 4}
+    with backend.use_backend(choice):
+        for work, settings in ((kernels.quantize, SETTINGS), (kernels.dither, dither)):
+            scales, packed = work(vector, **settings, key=3)
+            out = (torch.zeros_like(scales), torch.zeros_like(packed))
+            found = work(vector, **settings, key=3, out=out)
+            assert found[0] is out[0]
+            assert found[1] is out[1]
+            assert torch.equal(out[0], scales)
+            assert torch.equal(out[1], packed)
+
+
+def test_memory_of_another_form_is_refused():
+    scales, packed = torch.zeros(3), torch.zeros(5, dtype=torch.uint8)
+    for out, message in (
+        ((scales[:2], packed), r"out\[0\] must have 3 elements, got 2"),
+        ((scales, packed.float()), r"out\[1\] must be flat, torch\.uint8"),
+        ((torch.zeros(6)[::2], packed), "out must be contiguous"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            kernels.quantize(torch.ones(10), **SETTINGS, key=0, out=out)

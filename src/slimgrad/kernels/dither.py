@@ -15,7 +15,7 @@ from slimgrad.kernels.checks import (
     check_vector,
 )
 from slimgrad.kernels.native import dither as native
-from slimgrad.kernels.packing import packed_bytes
+from slimgrad.kernels.packing import packed_bytes, quantized_buffers
 from slimgrad.kernels.reference import dither as reference
 
 LEAST_BITS = 2  # a sign and a magnitude
@@ -29,6 +29,7 @@ def dither(
     bucket_size: int,
     key: int,
     serial: bool = False,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rounds each component, shifted by a known random part of a step, to an integer of steps.
 
@@ -47,6 +48,7 @@ def dither(
         bucket_size: components that share a step, >= 1; multiples of 512 are fastest.
         key: random stream, in [0, 2**64).
         serial: use the calling thread only.
+        out: contiguous tensors of the forms below to write to; None for new ones.
 
     Returns:
         Steps, float32 (ceil(n / bucket_size),), and symbols, uint8 (packed_bytes(n, bits),). The
@@ -73,12 +75,16 @@ def dither(
     if not 0 < step_rms <= torch.finfo(torch.float32).max:
         raise ConfigError(f"step_rms must be above 0 and finite in float32, got {step_rms!r}")
     vector = vector.detach().contiguous()
+    buffers = quantized_buffers(len(vector), bits, bucket_size, out)
     module = native_module()
     if module is None:
-        return reference.dither(
+        found = reference.dither(
             vector, step_rms=step_rms, bits=bits, bucket_size=bucket_size, key=key
         )
-    return native.dither(
+        for buffer, part in zip(buffers, found, strict=True):
+            buffer.copy_(part)
+        return buffers
+    native.dither(
         module,
         vector,
         step_rms=step_rms,
@@ -86,7 +92,9 @@ def dither(
         bucket_size=bucket_size,
         key=key,
         serial=serial,
+        buffers=buffers,
     )
+    return buffers
 
 
 def undither(

@@ -64,3 +64,22 @@ def unpack_symbols(
     if module is None:
         return reference.unpack_symbols(packed.contiguous(), n, bits)
     return native.unpack_symbols(module, packed.contiguous(), n, bits, serial=serial)
+
+
+def quantized_buffers(
+    n: int, bits: int, bucket_size: int, out: tuple[torch.Tensor, torch.Tensor] | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where scales and packed symbols of n components go: ``out``, or new memory.
+
+    Raises:
+        ConfigError: ``out`` is not float32 and uint8 of the right sizes, contiguous.
+    """
+    buckets, size = -(-n // bucket_size), packed_bytes(n, bits)
+    if out is None:
+        return torch.empty(buckets, dtype=torch.float32), torch.empty(size, dtype=torch.uint8)
+    scales, packed = out
+    check_size("out[0]", scales, torch.float32, buckets)
+    check_size("out[1]", packed, torch.uint8, size)
+    if not scales.is_contiguous() or not packed.is_contiguous() or scales.requires_grad:
+        raise ConfigError("out must be contiguous and without grad, it is written in place")
+    return scales, packed

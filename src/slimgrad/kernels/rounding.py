@@ -20,7 +20,7 @@ from slimgrad.kernels.checks import (
     check_vector,
 )
 from slimgrad.kernels.native import quantize as native
-from slimgrad.kernels.packing import packed_bytes
+from slimgrad.kernels.packing import packed_bytes, quantized_buffers
 from slimgrad.kernels.reference import quantize as reference
 
 GRIDS = ("uniform", "exponential", "table")
@@ -38,6 +38,7 @@ def quantize(
     bits: int,
     key: int,
     serial: bool = False,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rounds each component at random to a level of its bucket's norm and packs the symbols.
 
@@ -59,6 +60,7 @@ def quantize(
         bits: width of a symbol, 2 to 8, sign included.
         key: random stream, in [0, 2**64).
         serial: use the calling thread only.
+        out: contiguous tensors of the forms below to write to; None for new ones.
 
     Returns:
         Scales, float32 (ceil(n / bucket_size),), and symbols, uint8 (packed_bytes(n, bits),).
@@ -82,9 +84,10 @@ def quantize(
     check_key(key)
     table = _level_table(tuple(levels), bits, grid)
     vector = vector.detach().contiguous()
+    buffers = quantized_buffers(len(vector), bits, bucket_size, out)
     module = native_module()
     if module is None:
-        return reference.quantize(
+        found = reference.quantize(
             vector,
             levels=table,
             grid=grid,
@@ -93,7 +96,10 @@ def quantize(
             bits=bits,
             key=key,
         )
-    return native.quantize(
+        for buffer, part in zip(buffers, found, strict=True):
+            buffer.copy_(part)
+        return buffers
+    native.quantize(
         module,
         vector,
         levels=table,
@@ -103,7 +109,9 @@ def quantize(
         bits=bits,
         key=key,
         serial=serial,
+        buffers=buffers,
     )
+    return buffers
 
 
 def dequantize(

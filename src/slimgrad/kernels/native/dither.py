@@ -6,8 +6,6 @@ from types import ModuleType
 
 import torch
 
-from slimgrad.kernels.reference.packing import packed_bytes
-
 
 def dither(
     module: ModuleType,
@@ -18,13 +16,11 @@ def dither(
     bucket_size: int,
     key: int,
     serial: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Steps and packed symbols of ``vector``; see :func:`slimgrad.kernels.dither`."""
-    n = len(vector)
-    steps = torch.empty(-(-n // bucket_size), dtype=torch.float32)
-    packed = torch.empty(packed_bytes(n, bits), dtype=torch.uint8)
+    buffers: tuple[torch.Tensor, torch.Tensor],
+) -> None:
+    """Write steps and packed symbols to ``buffers``; see :func:`slimgrad.kernels.dither`."""
+    steps, packed = buffers
     module.dither(vector, step_rms, bits, bucket_size, key, serial, steps, packed)
-    return steps, packed
 
 
 def undither_into(

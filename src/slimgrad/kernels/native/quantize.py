@@ -6,8 +6,6 @@ from types import ModuleType
 
 import torch
 
-from slimgrad.kernels.reference.packing import packed_bytes
-
 _GRIDS = {"uniform": 1, "exponential": 2, "table": 3}
 NORMS = {"l2": 1, "linf": 2, "power_of_two": 4, "mean": 5, "unit": 7}
 
@@ -23,11 +21,10 @@ def quantize(
     bits: int,
     key: int,
     serial: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scales and packed symbols of ``vector``; see :func:`slimgrad.kernels.quantize`."""
-    n = len(vector)
-    scales = torch.empty(-(-n // bucket_size), dtype=torch.float32)
-    packed = torch.empty(packed_bytes(n, bits), dtype=torch.uint8)
+    buffers: tuple[torch.Tensor, torch.Tensor],
+) -> None:
+    """Write scales and packed symbols to ``buffers``; see :func:`slimgrad.kernels.quantize`."""
+    scales, packed = buffers
     module.quantize(
         vector,
         levels,
@@ -40,7 +37,6 @@ def quantize(
         scales,
         packed,
     )
-    return scales, packed
 
 
 def dequantize_into(
