@@ -146,6 +146,9 @@ class TwoOutputs(nn.Module):
     ("model", "given", "settings", "message"),
     [
         (3, batch(), {}, r"model must be a torch\.nn\.Module, got 3"),
+        (network().eval(), batch(), {}, r"evaluation mode; call model\.train"),
+        (network(), batch(), {"loss": 3}, "loss must be a function of"),
+        (network(), batch(), {"loss": lambda m, b: m(b)}, "loss must return a scalar tensor"),
         (network(), batch(), {"repeats": 0}, "repeats must be an integer >= 1, got 0"),
         (network(), {"x": 1}, {}, "sample_batch must be a tensor or begin with one, got dict"),
         (TwoOutputs(), batch(), {}, "the model returns tuple; give loss="),

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 
 from slimgrad.comm.codecs import Raw
 from slimgrad.comm.compressor import Compressor
-from slimgrad.comm.quantizers import NUQSGD, QSGD, QSGDinf
+from slimgrad.comm.quantizers import EDEN, NUQSGD, QSGD, EFSign, QSGDinf, Sign, TernGrad
 from slimgrad.core.errors import ConfigError, FrameError
 from slimgrad.core.rng import stream_key
 
@@ -159,3 +161,37 @@ def test_a_codec_may_be_given_itself():
     assert compressor.codec.name == "raw"
     assert compressor.fixed_length
     assert repr(Compressor(QSGD())) == "Compressor(QSGD(bits=4, bucket_size=512), codec='fixed')"
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "message"),
+    [
+        ([1.0, 2.0], "w", "'w' is a list; frames are made of tensors"),
+        (None, "w", "'w' is a NoneType"),
+        (torch.ones(3), 3, "key must be the name of the tensor, a text, got 3"),
+        (torch.eye(20).to_sparse(), "w", r"tensor 'w' is torch\.sparse_coo torch\.float32"),
+    ],
+)
+def test_what_is_no_dense_tensor_is_refused(value, key, message):
+    with pytest.raises(ConfigError, match=message):
+        Compressor(NUQSGD()).compress(value, key=key, step=0)
+
+
+def test_what_is_no_frame_or_no_limit_is_refused():
+    compressor = Compressor(NUQSGD())
+    with pytest.raises(FrameError, match="a frame is a flat uint8 tensor, not bytes"):
+        compressor.decompress(b"SGRD")
+    frame = compressor.compress(torch.ones(10), key="w", step=0)
+    for limit in (-1, "x", True):
+        with pytest.raises(ConfigError, match="limit must be an integer >= 0"):
+            compressor.decompress(frame, limit=limit)
+
+
+def test_error_bounds_of_biased_quantizers_are_those_they_state():
+    for quantizer in (EDEN(), EFSign(), TernGrad(clip=2.5)):
+        assert Compressor(quantizer).error_bound(2000) == quantizer.variance_bound(2000) < math.inf
+
+
+def test_a_method_without_strength_says_so():
+    with pytest.raises(ConfigError, match=r"Sign\(.*has no strength to change by the step"):
+        Compressor(Sign()).with_strength(4)

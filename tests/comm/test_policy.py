@@ -118,3 +118,8 @@ def test_strength_follows_its_steps():
 def test_bad_layers_and_steps_are_named(settings, message):
     with pytest.raises(ConfigError, match=message):
         Policy(**settings)
+
+
+def test_a_switch_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match="exact_vectors must be True or False, got 'x'"):
+        Policy(exact_vectors="x")

@@ -124,9 +124,13 @@ def tune(
     """
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model must be a torch.nn.Module, got {model!r}")
+    if not model.training:
+        raise ConfigError("the model is in evaluation mode; call model.train() before tune()")
+    if loss is not None and not callable(loss):
+        raise ConfigError(f"loss must be a function of (model, batch), got {loss!r}")
     if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
         raise ConfigError(f"repeats must be an integer >= 1, got {repeats!r}")
-    loss = _mean_square if loss is None else loss
+    loss = _mean_square if loss is None else _checked(loss)
     bare = bare_model(model)
     names = [
         c.name for c in candidates(bare, None) if not c.reason and isinstance(c.module, nn.Conv2d)
@@ -245,6 +249,18 @@ def _in_layout(batch: Any, layout: Layout) -> Any:
     if isinstance(batch, tuple | list):
         return type(batch)(_in_layout(member, layout) for member in batch)
     return batch
+
+
+def _checked(loss: LossOf) -> LossOf:
+    def scalar(model: nn.Module, batch: Any) -> torch.Tensor:
+        value = loss(model, batch)
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise ConfigError(
+                f"loss must return a scalar tensor, got {getattr(value, 'shape', value)!r}"
+            )
+        return value
+
+    return scalar
 
 
 def _mean_square(model: nn.Module, batch: Any) -> torch.Tensor:

@@ -215,8 +215,9 @@ def _show_gradient(title: str, report: GradientProbeReport) -> None:
     )
     print_aligned(heading, rows, left=2)
     print(
-        "bias and norm are relative to the exact gradient; 'unbiased' means that no bias above "
-        f"{report.tolerance:.0%} is left possible, 'open' that more batches are needed\n"
+        "bias and norm are relative to the size of a batch's exact gradient, its noise included;\n"
+        f"'unbiased': no bias above {report.tolerance:.0%} is left possible; 'open': more batches "
+        "are needed\n"
     )
 
 

@@ -111,6 +111,8 @@ class Compressor:
             )
         setting = getattr(self.method, "strength", "bits")
         assert dataclasses.is_dataclass(self.method)
+        if setting not in (field.name for field in dataclasses.fields(self.method) if field.init):
+            raise ConfigError(f"{self.method!r} has no strength to change by the step")
         method = dataclasses.replace(self.method, **{setting: strength})
         changed = Compressor(method, self.codec, self.values)
         changed.starts = self.starts
@@ -182,11 +184,7 @@ class Compressor:
         Raises:
             ConfigError: a dtype or device that cannot be compressed.
         """
-        if v.dtype not in wire.DTYPE_IDS or v.device.type != "cpu":
-            raise ConfigError(
-                f"tensor {key!r} is {v.dtype} on {v.device}; frames are made of float32, float16, "
-                "bfloat16 or float64 tensors on the CPU"
-            )
+        _check_input(v, key)
         flat = v.detach().reshape(-1).contiguous()
         if self.method is None:
             return wire.encode_raw(flat)
@@ -231,7 +229,10 @@ class Compressor:
 
         Raises:
             FrameError: the bytes are not a valid frame, or it holds more than ``limit``.
+            ConfigError: ``limit`` is no number of components.
         """
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+            raise ConfigError(f"limit must be an integer >= 0, got {limit!r}")
         decoded = wire.decode(frame)
         header = decoded.header
         if header.method in (METHOD_SPARSE, METHOD_LOW_RANK) and header.n > limit:
@@ -316,12 +317,27 @@ def _sum_into(frames: list[wire.Frame], out: torch.Tensor, *, serial: bool) -> t
 
 
 def _bound(method: Method, n: int) -> float:
-    return method.variance_bound(n) if method.unbiased else _contraction(method, n)
+    if method.unbiased or isinstance(method, Quantizer):
+        return method.variance_bound(n)
+    return _contraction(method, n)
 
 
 def _contraction(method: Method, n: int) -> float:
     bound = getattr(method, "contraction_bound", None)
     return math.inf if bound is None else bound(n)
+
+
+def _check_input(v: object, key: object) -> None:
+    if not isinstance(key, str):
+        raise ConfigError(f"key must be the name of the tensor, a text, got {key!r}")
+    if not isinstance(v, torch.Tensor):
+        raise ConfigError(f"{key!r} is a {type(v).__name__}; frames are made of tensors")
+    if v.dtype not in wire.DTYPE_IDS or v.device.type != "cpu" or v.layout != torch.strided:
+        form = "" if v.layout == torch.strided else f" {v.layout}"
+        raise ConfigError(
+            f"tensor {key!r} is{form} {v.dtype} on {v.device}; frames are made of dense float32, "
+            "float16, bfloat16 or float64 tensors on the CPU"
+        )
 
 
 def _check_sum(out: torch.Tensor, alpha: float) -> None:

@@ -212,6 +212,8 @@ def split(message: torch.Tensor, count: int) -> list[torch.Tensor]:
 
 
 def _header_at(data: torch.Tensor) -> tuple[Header, int]:
+    if not isinstance(data, torch.Tensor):
+        raise FrameError(f"a frame is a flat uint8 tensor, not {type(data).__name__}", 0)
     flat_bytes = data.dtype == torch.uint8 and data.dim() == 1 and data.is_contiguous()
     if not flat_bytes or data.device.type != "cpu":
         raise FrameError(

@@ -52,6 +52,8 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.min_numel, int) or self.min_numel < 0:
             raise ConfigError(f"min_numel must be an integer >= 0, got {self.min_numel!r}")
+        if not isinstance(self.exact_vectors, bool):
+            raise ConfigError(f"exact_vectors must be True or False, got {self.exact_vectors!r}")
         # Neither a set nor an iterator, whose order or content would not be the same everywhere.
         if not isinstance(self.exact_names, tuple | list) or not all(
             isinstance(pattern, str) for pattern in self.exact_names

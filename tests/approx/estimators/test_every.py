@@ -262,7 +262,11 @@ def test_wrong_shares_are_refused(kind, keep):
         (PatchSampling, {"draws": 0}, "draws must be an integer of at least 1, got 0"),
         (PatchSampling, {"score": "patch"}, "unknown score of PatchSampling 'patch'"),
         (PatchSampling, {"keep_top": "yes"}, "keep_top must be True or False, got 'yes'"),
-        (BlockMeans, {"block": 1}, "BlockMeans: block must be an integer of at least 2, got 1"),
+        (
+            BlockMeans,
+            {"block": 1},
+            "BlockMeans: block must be an integer of at least 2 and at most 64, got 1",
+        ),
         (PooledMeans, {"block": 2.0}, "block must be an integer of at least 2, got 2.0"),
         (WalshPairs, {"odds": "evn"}, "unknown odds of WalshPairs 'evn': did you mean 'even'"),
         (TopK, {"k": True}, "TopK: k must be an integer of at least 1, got True"),

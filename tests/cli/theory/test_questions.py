@@ -220,7 +220,7 @@ def test_compare_sets_quantizers_side_by_side(ask: Command) -> None:
     assert rows["nuqsgd l2"]["variance_bound"] == pytest.approx(4.657, abs=1e-3)
     assert rows["qsgd l2"]["variance_bound"] == pytest.approx(6.543, abs=1e-3)
     assert rows["qsgdinf linf"]["variance_bound"] == pytest.approx(3.301, abs=1e-3)
-    eden, natural = rows.pop("eden (long buckets)"), rows.pop("natural (9 bits)")
+    eden, natural = rows.pop("eden, buckets of 512"), rows.pop("natural (9 bits)")
     assert eden["expected_variance"] == pytest.approx(0.0358, abs=1e-4)
     assert eden["bits_ratio"] == pytest.approx(1.0358 * (3 + 1 / 16) / 32, rel=1e-4)
     assert natural["variance_bound"] == 1 / 8

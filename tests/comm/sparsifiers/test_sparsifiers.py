@@ -239,3 +239,8 @@ def test_the_other_bound_is_refused():
         RandomK().contraction_bound(10)
     with pytest.raises(ConfigError, match="is biased"):
         RandomK(scaled=False).variance_bound(10)
+
+
+def test_scaled_is_a_switch():
+    with pytest.raises(ConfigError, match="RandomK: scaled must be True or False, got 'no'"):
+        RandomK(keep=0.1, scaled="no")

@@ -19,6 +19,8 @@ from slimgrad.approx.estimators.exact import exact_weight_grad
 from slimgrad.approx.estimators.settings import check_number, check_share
 from slimgrad.core.rng import numpy_generator
 
+MOST_BLOCK = 64  # more than the maps of any network it pays for
+
 
 @final
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class BlockMeans(GradientEstimator):
 
     Args:
         keep: expected share of positions kept of the rest, 0 < keep <= 1; 1 is exact.
-        block: b, >= 2.
+        block: b, 2 to 64.
 
     Raises:
         ConfigError: a value that is not allowed.
@@ -66,7 +68,7 @@ class BlockMeans(GradientEstimator):
 
     def __post_init__(self) -> None:
         check_share("BlockMeans", "keep", self.keep)
-        check_number("BlockMeans", "block", self.block, 2)
+        check_number("BlockMeans", "block", self.block, 2, MOST_BLOCK)
 
     def weight_grad(
         self,

@@ -50,14 +50,17 @@ def check_switch(owner: str, setting: str, value: object) -> None:
         raise ConfigError(f"{owner}: {setting} must be True or False, got {value!r}")
 
 
-def check_number(owner: str, setting: str, value: object, least: int) -> None:
-    """ConfigError unless ``value`` is an integer of at least ``least``.
+def check_number(
+    owner: str, setting: str, value: object, least: int, most: float = math.inf
+) -> None:
+    """ConfigError unless ``value`` is an integer from ``least`` to ``most``.
 
     >>> check_number("TopK", "k", 4, 1)
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        limit = "" if most == math.inf else f" and at most {most}"
         raise ConfigError(
-            f"{owner}: {setting} must be an integer of at least {least}, got {value!r}"
+            f"{owner}: {setting} must be an integer of at least {least}{limit}, got {value!r}"
         )
 
 

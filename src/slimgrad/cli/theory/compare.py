@@ -20,6 +20,7 @@ COLUMNS = {
     "steps_ratio": "steps",
     "bits_ratio": "total bits",
 }
+EDEN_BITS = 4
 
 
 def compare(
@@ -91,10 +92,11 @@ def other_methods(bits: int, bucket_size: int) -> list[dict[str, float | str]]:
     """Rows of methods without a grid of levels for these bits."""
     from slimgrad import theory
 
-    rows = [
-        ("eden (long buckets)", bits + 32 / bucket_size, {}, theory.eden_variance(bits)),
-        ("natural (9 bits)", 9.0, {"variance_bound": theory.natural_variance_bound()}, None),
-    ]
+    powers = {"variance_bound": theory.natural_variance_bound()}
+    rows: list[tuple[str, float, dict[str, float], float | None]]
+    rows = [("natural (9 bits)", 9.0, powers, None)]
+    if bits <= EDEN_BITS:  # in buckets of 512, whatever was asked
+        rows.append(("eden, buckets of 512", bits + 32 / 512, {}, theory.eden_variance(bits)))
     terngrad = {"variance_bound": theory.terngrad_variance_bound(bucket_size)}
     rows.append(("terngrad", 2 + 32 / bucket_size, terngrad, None))
     most = 2 ** (bits - 1) - 1

@@ -65,7 +65,8 @@ class Atomo(Sparsifier):
             probability = inclusion_probabilities(magnitude, self.keep * n)
             uniform = (uniform_words(key, n) >> np.uint64(11)) * 2.0**-53
             places = np.flatnonzero(uniform < probability)
-            values = (content[places] / probability[places]).astype(np.float32)
+            with np.errstate(over="ignore"):  # what leaves float32 is infinite, and seen
+                values = (content[places] / probability[places]).astype(np.float32)
         return Kept(n, torch.from_numpy(places), torch.from_numpy(values))
 
     def variance_bound(self, n: int) -> float:

@@ -10,6 +10,7 @@ import torch
 
 from slimgrad.comm.serial import all_finite
 from slimgrad.comm.sparsifiers.base import Kept, Sparsifier, check_keep, kept_count
+from slimgrad.core.errors import ConfigError
 from slimgrad.core.rng import uniform_words
 
 
@@ -54,6 +55,8 @@ class RandomK(Sparsifier):
 
     def __post_init__(self) -> None:
         check_keep(self, self.keep)
+        if not isinstance(self.scaled, bool):
+            raise ConfigError(f"RandomK: scaled must be True or False, got {self.scaled!r}")
 
     @property
     def unbiased(self) -> bool:
@@ -68,7 +71,8 @@ class RandomK(Sparsifier):
         content = vector.numpy()
         values = content[places]
         if self.scaled:
-            values = values * stretch_lengths(n, k).astype(np.float32)
+            with np.errstate(over="ignore"):  # what leaves float32 is infinite, and seen
+                values = values * stretch_lengths(n, k).astype(np.float32)
         if not all_finite(vector):
             values = np.full(k, np.nan, dtype=np.float32)
         return Kept(n, torch.from_numpy(places), torch.from_numpy(values), key)

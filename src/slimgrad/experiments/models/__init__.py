@@ -37,7 +37,7 @@ def build_model(name: str, shape: ImageShape, settings: dict[str, Any] | None = 
     """
     try:
         return MODELS.get(name)(shape, **(settings or {}))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(f"network {name}: {error}") from None
 
 
