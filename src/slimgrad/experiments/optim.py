@@ -44,8 +44,10 @@ def _half_cosine(share: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
 
 
-def make_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer over all parameters of ``model``."""
+def make_optimizer(
+    config: OptimizerConfig, model: nn.Module, *, momentum: bool = True
+) -> torch.optim.Optimizer:
+    """The optimizer over all parameters of ``model``; sgd has none of its momentum if told so."""
     if config.name == "adam":
         return torch.optim.Adam(
             model.parameters(), lr=config.highest_lr, weight_decay=config.weight_decay, fused=True
@@ -53,7 +55,7 @@ def make_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Opt
     return torch.optim.SGD(
         model.parameters(),
         lr=config.highest_lr,
-        momentum=config.momentum,
+        momentum=config.momentum if momentum else 0.0,
         weight_decay=config.weight_decay,
         fused=True,
     )

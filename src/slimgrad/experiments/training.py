@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from slimgrad.experiments import parts
-from slimgrad.experiments.config import DEFAULT_CODEC, MethodConfig, TrainConfig
+from slimgrad.experiments.config import MethodConfig, TrainConfig
 from slimgrad.experiments.data.base import ImageDataset
 from slimgrad.experiments.data.batches import Batches, Normalise, evaluation_batches
 from slimgrad.experiments.evaluate import evaluate
@@ -57,7 +57,9 @@ class Training:
         shape = ImageShape.of(dataset)
         model = make_model(config.model.name, shape, config.model.settings, seed=config.seed)
         self._model = model.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
-        self._optimizer = make_optimizer(config.optimizer, self._model)
+        self._optimizer = make_optimizer(
+            config.optimizer, self._model, momentum=not config.method.has_momentum
+        )
         self._ddp = DistributedDataParallel(self._model)
         self._settle_buckets()
         self._approximation = _approximate(self._model, self._optimizer, config)
@@ -175,6 +177,18 @@ def _approximate(
     )
 
 
+def check_feedback(model: torch.nn.Module, method: MethodConfig) -> None:
+    """ConfigError where what ``method`` leaves out of the gradients of ``model`` could pile up."""
+    if method.quantizer is None or method.feedback is None:
+        return
+    from slimgrad.comm import ddp
+    from slimgrad.comm.policy import Policy
+
+    compressor = parts.make_compressor(method.quantizer, method.codec, method.values)
+    feedback = parts.make_feedback(method.feedback)
+    ddp.check_feedback(feedback, compressor, Policy(), dict(model.named_parameters()))
+
+
 def _compress(
     ddp: DistributedDataParallel, method: MethodConfig, seed: int
 ) -> CompressionHandle | None:
@@ -182,5 +196,12 @@ def _compress(
         return None
     from slimgrad.comm.ddp import compress
 
-    codec = method.codec.name if method.codec else DEFAULT_CODEC
-    return compress(ddp, parts.make_quantizer(method.quantizer), codec=codec, seed=seed)
+    compressor = parts.make_compressor(method.quantizer, method.codec, method.values)
+    return compress(
+        ddp,
+        compressor.method,
+        codec=compressor.codec,
+        values=compressor.values,
+        feedback=parts.make_feedback(method.feedback) if method.feedback else None,
+        seed=seed,
+    )
