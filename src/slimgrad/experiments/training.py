@@ -57,9 +57,9 @@ class Training:
         shape = ImageShape.of(dataset)
         model = make_model(config.model.name, shape, config.model.settings, seed=config.seed)
         self._model = model.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
-        self._optimizer = make_optimizer(
-            config.optimizer, self._model, momentum=not config.method.has_momentum
-        )
+        # One worker sends nothing, so that feedback adds nothing, nor any momentum.
+        momentum = group.world_size == 1 or not config.method.has_momentum
+        self._optimizer = make_optimizer(config.optimizer, self._model, momentum=momentum)
         self._ddp = DistributedDataParallel(self._model)
         self._settle_buckets()
         self._approximation = _approximate(self._model, self._optimizer, config)
