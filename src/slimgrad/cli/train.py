@@ -53,8 +53,8 @@ class TrainOptions:
         values: Quantizer of what a sparsifier or a low-rank method sends; none sends float32
             (default: none).
         feedback: Adds to a gradient what earlier ones left out: error:decay=0.9 or
-            dgc:momentum=0.9, whose momentum takes the place of the optimizer's; or none (default:
-            none).
+            dgc:momentum=0.9, whose momentum takes the place of the optimizer's where tensors are
+            compressed; none for no feedback (default: none).
         workers: Worker processes (default: 1).
         seed: Decides the start, the order of the data and all rounding (default: 0).
         out: Folder to write to; a run it holds is moved to OUT/earlier-1, ... (default:

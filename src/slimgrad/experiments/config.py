@@ -94,8 +94,8 @@ class MethodConfig(Settings):
             method; None sends float32.
         codec: writes the quantized symbols as bytes; "fixed" when not given.
         values: quantizer of what a sparsifier or a low-rank method sends; None sends float32.
-        feedback: adds what earlier frames left out. The momentum of "dgc" takes the place of the
-            optimizer's.
+        feedback: adds what earlier frames left out. For the tensors that are compressed the
+            momentum of "dgc" takes the place of the optimizer's.
     """
 
     name: str = Field(min_length=1)
@@ -149,7 +149,7 @@ class MethodConfig(Settings):
 
     @property
     def has_momentum(self) -> bool:
-        """Whether feedback applies the momentum, so that the optimizer must not."""
+        """Whether feedback applies the momentum of what it compresses."""
         return self.feedback is not None and self.feedback.name == "dgc"
 
     @property

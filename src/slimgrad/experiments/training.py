@@ -57,9 +57,11 @@ class Training:
         shape = ImageShape.of(dataset)
         model = make_model(config.model.name, shape, config.model.settings, seed=config.seed)
         self._model = model.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
-        # One worker sends nothing, so that feedback adds nothing, nor any momentum.
-        momentum = group.world_size == 1 or not config.method.has_momentum
-        self._optimizer = make_optimizer(config.optimizer, self._model, momentum=momentum)
+        self._optimizer = make_optimizer(
+            config.optimizer,
+            self._model,
+            without_momentum=_moved_by_feedback(self._model, config.method, group.world_size),
+        )
         self._ddp = DistributedDataParallel(self._model)
         self._settle_buckets()
         self._approximation = _approximate(self._model, self._optimizer, config)
@@ -187,6 +189,17 @@ def check_feedback(model: torch.nn.Module, method: MethodConfig) -> None:
     compressor = parts.make_compressor(method.quantizer, method.codec, method.values)
     feedback = parts.make_feedback(method.feedback)
     ddp.check_feedback(feedback, compressor, Policy(), dict(model.named_parameters()))
+
+
+def _moved_by_feedback(model: torch.nn.Module, method: MethodConfig, world_size: int) -> set[str]:
+    """Names of the parameters whose momentum feedback applies, so that sgd must not."""
+    # One worker sends nothing, and what is sent exactly has no feedback.
+    if world_size == 1 or not method.has_momentum:
+        return set()
+    from slimgrad.comm.policy import Policy
+
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    return {name for name, shape in shapes.items() if not Policy().is_exact(name, shape)}
 
 
 def _compress(
