@@ -50,6 +50,14 @@ def test_compression_of_saved_gradients(capsys, tmp_path):
     assert found["defects"] == []
 
 
+def test_compression_by_a_sparsifier(capsys, tmp_path):
+    path = tmp_path / "mine.pt"
+    torch.save({"w": torch.linspace(-1, 1, 5000).view(50, 100)}, path)
+    command = ["probe", "compression", "--gradients", str(path), "--quantizer", "randomk:keep=0.5"]
+    assert execute(command) == 0
+    assert "RandomK(keep=0.5" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,16 @@ from typing import Any
 import pytest
 import sample_records as samples
 
+from slimgrad.approx.estimators import ESTIMATORS
+from slimgrad.approx.schedules import SCHEDULES
 from slimgrad.cli.train import TrainOptions, settings_of
+from slimgrad.comm.codecs import CODECS
+from slimgrad.comm.feedback import FEEDBACKS
+from slimgrad.comm.lowrank import LOW_RANK
+from slimgrad.comm.quantizers import QUANTIZERS
+from slimgrad.comm.sparsifiers import SPARSIFIERS
+from slimgrad.experiments.data import DATASETS
+from slimgrad.experiments.models import MODELS
 
 Command = Callable[..., Any]
 
@@ -70,6 +80,7 @@ def test_every_option_reaches_the_configuration(slimgrad_command: Command, engin
         *("--epochs", "2", "--batch-size", "64", "--lr", "0.05", "--estimator", "topone"),
         *("--scale", "0.5", "--schedule", "every_nth_layer:n=4,start=2", "--quantizer", "nuqsgd"),
         *("--bits", "4", "--bucket-size", "256", "--codec", "fixed", "--workers", "2"),
+        *("--values", "eden", "--feedback", "error:decay=0.9"),
         *("--seed", "7", "--out", "first", "--checkpoint-every", "50", "--resume"),
     )
     assert outcome.code == 0
@@ -80,11 +91,13 @@ def test_every_option_reaches_the_configuration(slimgrad_command: Command, engin
         "batch_size": 64,
         "optimizer": {"lr": 0.05},
         "method": {
-            "name": "topone+nuqsgd",
+            "name": "topone+nuqsgd+eden+error",
             "estimator": "topone:scale=0.5",
             "schedule": "every_nth_layer:n=4,start=2",
             "quantizer": "nuqsgd:bits=4,bucket_size=256",
             "codec": "fixed",
+            "values": "eden",
+            "feedback": "error:decay=0.9",
         },
         "workers": 2,
         "seed": 7,
@@ -113,6 +126,57 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     assert settings["method"] == {"name": "mine", "estimator": "topone", "quantizer": quantizer}
     renamed = settings_of(TrainOptions(config=file, quantizer="none"))
     assert renamed["method"] == {"name": "topone", "estimator": "topone"}
+    with_feedback = TrainOptions(config=file, quantizer="topk", values="eden", feedback="dgc")
+    assert settings_of(with_feedback)["method"]["name"] == "topone+topk+eden+dgc"
+
+
+def test_none_takes_values_and_feedback_of_the_file_away(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        '[method]\nname = "mine"\nquantizer = "topk"\nvalues = "eden"\nfeedback = "error"\n'
+    )
+    settings = settings_of(TrainOptions(config=file, values="none", feedback="none"))
+    assert settings["method"] == {"name": "topk", "quantizer": "topk"}
+
+
+def test_a_wrong_compression_is_refused_in_one_line(slimgrad_command: Command) -> None:
+    for options, fact in (
+        (("--quantizer", "topkk"), "did you mean 'topk'? allowed: alq, "),
+        (("--quantizer", "topk", "--bits", "4"), "unknown setting of sparsifier topk 'bits'"),
+        (("--quantizer", "topk", "--feedback", "err"), "allowed: dgc, error"),
+        (("--values", "eden"), "has values but no quantizer"),
+    ):
+        outcome = slimgrad_command("train", *options, "--out", "nowhere")
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+        assert fact in outcome.err
+
+
+def test_help_names_what_there_is() -> None:
+    """The text is fixed, because the registries take seconds to load."""
+    reducible = [name for name in ESTIMATORS if ESTIMATORS.get(name).needs_gradient]
+    for option, names in (
+        ("data", DATASETS),
+        ("model", MODELS),
+        ("estimator", reducible),
+        ("schedule", SCHEDULES),
+        ("quantizer", [*QUANTIZERS, *SPARSIFIERS, *LOW_RANK]),
+        ("codec", CODECS),
+        ("feedback", FEEDBACKS),
+    ):
+        assert named_in_help(option) == sorted(names)
+
+
+def named_in_help(option: str) -> list[str]:
+    """Names in the enumerations "a, b or c" of an option's help, settings left away."""
+    entry = re.search(rf"\n        {option}: (.*?)(?=\n        \w|\n    \w|\Z)", help_text(), re.S)
+    assert entry is not None
+    text = re.sub(r"(?<=\w):\w+=\S*\w", "", " ".join(entry[1].split()))
+    lists = re.findall(r"(?:\w+, )*\w+ or \w+", text)
+    return sorted(name for found in lists for name in re.split(", | or ", found))
+
+
+def help_text() -> str:
+    return TrainOptions.__doc__ or ""
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ BOTH_HALVES = {
     "name": "both",
     "estimator": "topone",
     "schedule": "every_nth_layer:n=4,start=2",
-    "quantizer": "nuqsgd:bits=4,bucket_size=64",
+    "quantizer": "topk:keep=0.1",
+    "values": "nuqsgd:bits=4,bucket_size=64",
+    "feedback": "error:decay=0.9",
 }
 TORCHRUN_PROGRAM = """
 import sys
@@ -214,7 +216,7 @@ def test_a_killed_worker_stops_the_others_and_the_run_resumes_to_the_same_bits(
     resumed = train(config.replace(resume=True))
     assert resumed.results[0]["steps"] == 48
     assert resumed.results[0]["parameters_sha256"] == whole
-    assert 4 < resumed.results[0]["bits_per_component"] < 8
+    assert 0.5 < resumed.results[0]["bits_per_component"] < 8
     assert 0 < resumed.results[0]["saved_macs_share"] < 1
 
 

@@ -12,6 +12,17 @@ def rates(config: OptimizerConfig, steps: int = 100, steps_per_epoch: int = 10) 
     return [learning_rate(config, step, steps, steps_per_epoch) for step in range(steps)]
 
 
+@pytest.mark.parametrize(
+    ("without", "moved"),
+    [((), [0.9, 0.9]), (["bias"], [0.9, 0.0]), (["bias", "weight"], [0.0] * 2)],
+)
+def test_sgd_leaves_out_the_momentum_it_is_told_to(without: list[str], moved: list[float]):
+    model = nn.Linear(2, 2)
+    optimizer = make_optimizer(OptimizerConfig(), model, without_momentum=without)
+    found = {p: group["momentum"] for group in optimizer.param_groups for p in group["params"]}
+    assert [found[model.weight], found[model.bias]] == moved
+
+
 def test_constant_stays_and_cosine_falls_to_nearly_zero():
     assert set(rates(OptimizerConfig(lr=0.3, lr_schedule="constant"))) == {0.3}
     cosine = rates(OptimizerConfig(lr=0.3))

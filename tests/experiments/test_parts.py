@@ -2,9 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from slimgrad.comm.codecs import Auto
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import Registry
-from slimgrad.experiments.parts import PartConfig, call_checked, make_part, parse_part
+from slimgrad.experiments.parts import (
+    PartConfig,
+    call_checked,
+    make_compressor,
+    make_part,
+    parse_part,
+)
 
 GADGETS: Registry[type] = Registry("gadget")
 
@@ -61,3 +68,10 @@ def test_a_part_without_settings_says_so():
         ConfigError, match=r"unknown setting of gadget stone 'x': allowed: \(none\)"
     ):
         call_checked("gadget", "stone", lambda: None, {"x": 1})
+
+
+def test_a_codec_keeps_its_settings():
+    quantizer = PartConfig(name="qsgd")
+    made = make_compressor(quantizer, PartConfig.model_validate("auto:link_bits_per_second=1e9"))
+    assert made.codec == Auto(link_bits_per_second=1e9)
+    assert make_compressor(quantizer).codec.name == "fixed"

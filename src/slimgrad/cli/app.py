@@ -49,6 +49,8 @@ _EXAMPLES = {
         "slimgrad train --data folders --data-dir cifar10 --model resnet20 \\\n"
         "    --estimator topone --schedule every_nth_layer:n=4,start=2 \\\n"
         "    --quantizer nuqsgd --bits 4 --workers 2 --out runs/both",
+        "slimgrad train --data digits --workers 2 --quantizer topk:keep=0.01 --values eden \\\n"
+        "    --feedback error --out runs/sparse",
         "slimgrad train --config runs/first.toml --resume",
         "torchrun --nproc-per-node 2 -m slimgrad train --data digits --seed 1",
     ),

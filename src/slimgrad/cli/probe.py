@@ -113,7 +113,8 @@ def compression(
     is above its bound, which only a mistake explains.
 
     Args:
-        quantizer: Quantizer with settings, such as nuqsgd:bits=4,bucket_size=512.
+        quantizer: Quantizer, sparsifier or low-rank method with settings, such as
+            nuqsgd:bits=4,bucket_size=512.
         codec: Codec of the symbols.
         gradients: File of tensors by name, written by torch.save, instead of a network.
         data: Data set.
@@ -126,13 +127,14 @@ def compression(
         seed: Decides the start, the data and all rounding.
         json: Print the result as JSON on stdout and nothing else there.
     """
-    from slimgrad.comm.compressor import Compressor
     from slimgrad.comm.policy import Policy
     from slimgrad.diagnose import probe_compression
-    from slimgrad.experiments.parts import PartConfig, make_quantizer
+    from slimgrad.experiments.parts import PartConfig, make_compressor
     from slimgrad.experiments.probing import Subject
 
-    compressor = Compressor(make_quantizer(PartConfig.model_validate(quantizer)), codec)
+    compressor = make_compressor(
+        PartConfig.model_validate(quantizer), PartConfig.model_validate(codec)
+    )
     given: nn.Module | dict[str, torch.Tensor]
     if gradients is not None:
         given = saved_gradients(gradients)

@@ -27,23 +27,34 @@ class TrainOptions:
 
     Attributes:
         config: TOML file with settings; options given beside it win.
-        data: Data set: digits, cifar10, folders or fashion_mnist (default: digits).
+        data: Data set: cifar10, digits, fashion_mnist or folders (default: digits).
         data_dir: File or folder the data set is read from.
-        model: Network: cnn2, resnet14, resnet20 or vgg19, with a width as in cnn2:width=32
-            (default: cnn2).
+        model: Network: cnn2, resnet14, resnet18, resnet20 or vgg19, with a width as in
+            cnn2:width=32 (default: cnn2).
         epochs: Passes over the training data (default: 4).
         batch_size: Images a step, over all workers together (default: 128).
         lr: Highest learning rate (default: 0.02).
-        estimator: Estimator of the weight gradient: exact, zero, random or topone (default: exact).
+        estimator: Estimator of the weight gradient, with settings as in topk:k=4: blockmeans,
+            channeltopk, exact, exactpositions, meprop, patchsampling, pooledmeans, random,
+            rowsampling, samplesampling, stratifiedsampling, topk, topone, walshpairs or zero
+            (default: exact).
         scale: Factor on the estimate (topone), or its standard deviation (random).
         schedule: Where the estimator is used: always, every_nth_layer:n=4,start=2,
             alternate:layers=2,steps=2 or every_nth_step:n=4 (default: always).
-        quantizer: Compression of the exchanged gradients: none, nuqsgd, qsgd or qsgdinf
-            (default: none).
+        quantizer: Compression of the exchanged gradients, with settings as in topk:keep=0.01. A
+            quantizer (alq, amq, dithered, eden, efsign, levels, natural, nozero, nuqsgd, qsgd,
+            qsgdinf, sign or terngrad), a sparsifier (atomo, randomk, threshold or topk), a
+            low-rank method (powersgd or spectralatomo); none sends float32 (default: none).
         bits: Bits a component, 2 to 8, sign and zero included (default: 4).
         bucket_size: Components that share a scale (default: 512).
-        codec: How quantized components become bytes: fixed packs them to their bits, raw spends
-            a byte on each (default: fixed).
+        codec: How quantized components become bytes: auto, context, elias_delta,
+            elias_gamma, elias_omega, fixed, huffman, huffman_pairs, rans or raw; fixed packs them
+            to their bits, raw spends a byte on each (default: fixed).
+        values: Quantizer of what a sparsifier or a low-rank method sends; none sends float32
+            (default: none).
+        feedback: Adds to a gradient what earlier ones left out: error:decay=0.9 or
+            dgc:momentum=0.9, whose momentum takes the place of the optimizer's where tensors are
+            compressed; none for no feedback (default: none).
         workers: Worker processes (default: 1).
         seed: Decides the start, the order of the data and all rounding (default: 0).
         out: Folder to write to; a run it holds is moved to OUT/earlier-1, ... (default:
@@ -65,6 +76,8 @@ class TrainOptions:
     bits: int | None = None
     bucket_size: int | None = None
     codec: str | None = None
+    values: str | None = None
+    feedback: str | None = None
     workers: int | None = None
     seed: int | None = None
     out: Path | None = None
@@ -144,12 +157,18 @@ def settings_of(options: TrainOptions) -> dict[str, Any]:
 
 
 def _method(method: dict[str, Any], options: TrainOptions) -> dict[str, Any]:
-    changes = given(estimator=options.estimator, schedule=options.schedule, codec=options.codec)
+    changes = given(
+        estimator=options.estimator,
+        schedule=options.schedule,
+        quantizer=options.quantizer,
+        codec=options.codec,
+        values=options.values,
+        feedback=options.feedback,
+    )
     method = {**method, **changes}
-    if options.quantizer is not None:
-        method["quantizer"] = options.quantizer
-    if method.get("quantizer") == "none":
-        del method["quantizer"]
+    for key in ("quantizer", "values", "feedback"):
+        if method.get(key) == "none":
+            del method[key]
     for key, needed, inner in (
         ("estimator", "--scale", {"scale": options.scale}),
         ("quantizer", "--bits", {"bits": options.bits}),
@@ -160,18 +179,21 @@ def _method(method: dict[str, Any], options: TrainOptions) -> dict[str, Any]:
         if key not in method:
             raise ConfigError(f"{needed} is a setting of the {key}: name one with --{key}")
         method[key] = with_settings(method[key], **inner)
-    if method and (changes or options.quantizer is not None or "name" not in method):
+    if method and (changes or "name" not in method):
         method["name"] = _method_name(method)
     return method
 
 
 def _method_name(method: dict[str, Any]) -> str:
-    """What tables call the run: its estimator and quantizer, or "exact".
+    """What tables call the run: its estimator and its compression, or "exact".
 
     >>> _method_name({"estimator": "topone", "quantizer": "nuqsgd:bits=4"})
     'topone+nuqsgd'
+    >>> _method_name({"quantizer": "topk:keep=0.01", "values": "eden", "feedback": "error"})
+    'topk+eden+error'
     """
-    names = [part_name(method[key]) for key in ("estimator", "quantizer") if method.get(key)]
+    keys = ("estimator", "quantizer", "values", "feedback")
+    names = [part_name(method[key]) for key in keys if method.get(key)]
     return "+".join(name for name in names if name != "exact") or "exact"
 
 

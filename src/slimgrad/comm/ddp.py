@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from slimgrad.comm.codecs import Codec
 from slimgrad.comm.compressor import Compressor, Method
 from slimgrad.comm.exchange import EXCHANGES, AllGather, Channel, Exchange
 from slimgrad.comm.feedback import Feedback
@@ -31,7 +32,7 @@ def compress(
     ddp: DistributedDataParallel,
     quantizer: Method | None,
     *,
-    codec: str = "fixed",
+    codec: str | Codec = "fixed",
     values: Quantizer | None = None,
     exchange: str = "auto",
     aggregate: str = "mean",
@@ -56,7 +57,7 @@ def compress(
         ddp: module on the CPU, without a communication hook.
         quantizer: the method: a quantizer, a sparsifier or a low-rank method, for example
             ``NUQSGD(bits=4)``, ``TopK(keep=0.01)`` or ``PowerSGD(rank=4)``; or None.
-        codec: name of a codec.
+        codec: name of a codec, or a codec.
         values: quantizer of what a sparsifier or low-rank method sends, or None.
         exchange: name of an exchange; "auto" takes all_gather, or all_reduce without a quantizer.
         aggregate: "mean", or "majority" for the vote of signSGD, see ``majority_vote``.
@@ -101,7 +102,7 @@ def compress(
     stream_key(seed, 0, "")
     parameters = {n: p for n, p in ddp.module.named_parameters() if p.requires_grad}
     _check_parameters(parameters)
-    _check_feedback(feedback, compressor, policy, parameters)
+    check_feedback(feedback, compressor, policy, parameters)
     names = {id(parameter): name for name, parameter in parameters.items()}
     group = ddp.process_group
     assert isinstance(group, dist.ProcessGroup)
@@ -173,12 +174,23 @@ def _check_parameters(parameters: dict[str, torch.nn.Parameter]) -> None:
             )
 
 
-def _check_feedback(
+def check_feedback(
     feedback: Feedback | None,
     compressor: Compressor,
     policy: Policy,
     parameters: dict[str, torch.nn.Parameter],
 ) -> None:
+    """Refuse feedback that has nothing to add, or whose memory could grow without limit.
+
+    Args:
+        feedback: the rule, or None.
+        compressor: what sends the parameters that ``policy`` does not send otherwise.
+        policy: settings by layer and by step.
+        parameters: by name; only their names and shapes are looked at.
+
+    Raises:
+        ConfigError: such a rule, with the reason.
+    """
     if feedback is None:
         return
     if not isinstance(feedback, Feedback):

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from slimgrad.core.errors import ConfigError
+from slimgrad.core.registry import Registry
 
 Memory: TypeAlias = dict[str, np.ndarray]
 _WARM_UP_SHARE = 0.25
@@ -157,3 +158,8 @@ class DGC(Feedback):
             return keep
         progress = step / self.warm_up
         return _WARM_UP_SHARE ** (1 - progress) * keep**progress
+
+
+FEEDBACKS = Registry[type[Feedback]]("feedback")
+for _feedback in (ErrorFeedback, DGC):
+    FEEDBACKS.add(_feedback.name)(_feedback)

@@ -19,7 +19,6 @@ from slimgrad.experiments.parts import PartConfig
 from slimgrad.experiments.settings import Settings
 from slimgrad.experiments.toml import read_toml
 
-DEFAULT_CODEC = "fixed"
 DEFAULT_RATES = {"sgd": 0.02, "adam": 0.001}
 # What a run's numbers do not depend on; everything else must agree before a run is resumed.
 OUTSIDE_FINGERPRINT = ("out", "resume", "checkpoint_every", "progress_every", "data")
@@ -91,8 +90,12 @@ class MethodConfig(Settings):
         name: what tables call it; must differ between the methods of a comparison.
         estimator: estimator of the weight gradient, and its settings.
         schedule: where the estimator is used; everywhere when not given.
-        quantizer: compression of the exchanged gradients; None sends float32.
+        quantizer: compression of the exchanged gradients: a quantizer, a sparsifier or a low-rank
+            method; None sends float32.
         codec: writes the quantized symbols as bytes; "fixed" when not given.
+        values: quantizer of what a sparsifier or a low-rank method sends; None sends float32.
+        feedback: adds what earlier frames left out. For the tensors that are compressed the
+            momentum of "dgc" takes the place of the optimizer's.
     """
 
     name: str = Field(min_length=1)
@@ -100,6 +103,8 @@ class MethodConfig(Settings):
     schedule: PartConfig | None = None
     quantizer: PartConfig | None = None
     codec: PartConfig | None = None
+    values: PartConfig | None = None
+    feedback: PartConfig | None = None
 
     @model_validator(mode="after")
     def _check(self) -> MethodConfig:
@@ -117,20 +122,35 @@ class MethodConfig(Settings):
             )
         if self.schedule is not None:
             parts.make_schedule(self.schedule)
-        if self.quantizer is not None:
-            parts.make_quantizer(self.quantizer)
-            parts.check_codec(self.codec or PartConfig(name=DEFAULT_CODEC))
-        elif self.codec is not None:
-            raise ConfigError(
-                f"method {self.name!r} has a codec but no quantizer: "
-                "name a quantizer, or leave the codec out"
-            )
+        self._check_compression()
         return self
+
+    def _check_compression(self) -> None:
+        if self.quantizer is not None:
+            parts.make_compressor(self.quantizer, self.codec, self.values)
+            if self.feedback is not None:
+                parts.make_feedback(self.feedback)
+            return
+        for what, part in (
+            ("a codec", self.codec),
+            ("values", self.values),
+            ("feedback", self.feedback),
+        ):
+            if part is not None:
+                raise ConfigError(
+                    f"method {self.name!r} has {what} but no quantizer: "
+                    f"name a quantizer, or leave {part.name!r} out"
+                )
 
     @property
     def approximates(self) -> bool:
         """Whether any weight gradient is estimated otherwise than exactly."""
         return self.estimator.name != "exact" or bool(self.estimator.settings)
+
+    @property
+    def has_momentum(self) -> bool:
+        """Whether feedback applies the momentum of what it compresses."""
+        return self.feedback is not None and self.feedback.name == "dgc"
 
     @property
     def is_exact(self) -> bool:
@@ -193,6 +213,15 @@ class TrainConfig(RunSettings):
     method: MethodConfig = MethodConfig(name="exact")
     seed: int = Field(default=0, ge=0, lt=2**62)
 
+    @model_validator(mode="after")
+    def _check_momentum(self) -> TrainConfig:
+        if self.method.has_momentum and self.optimizer.name != "sgd":
+            raise ConfigError(
+                f"feedback dgc is the momentum of sgd, the optimizer is {self.optimizer.name}: "
+                "choose sgd, or feedback error"
+            )
+        return self
+
     def fingerprint(self, dataset_checksum: str) -> str:
         """Digest of everything the run's numbers depend on, the data's content included."""
         kept = self.model_dump(mode="json", exclude=set(OUTSIDE_FINGERPRINT))
@@ -215,6 +244,8 @@ class CompareConfig(RunSettings):
                 raise ConfigError(f"{kind} {twice[0]!r} is given twice; each must be given once")
         for seed in self.seeds:
             self.run(self.methods[0], seed)
+        for method in self.methods:
+            self.run(method, self.seeds[0])
         return self
 
     def run(self, method: MethodConfig, seed: int) -> TrainConfig:

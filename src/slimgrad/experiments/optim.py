@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import torch
 from torch import nn
@@ -44,14 +45,27 @@ def _half_cosine(share: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
 
 
-def make_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer over all parameters of ``model``."""
+def make_optimizer(
+    config: OptimizerConfig, model: nn.Module, *, without_momentum: Collection[str] = ()
+) -> torch.optim.Optimizer:
+    """The optimizer over all parameters of ``model``.
+
+    Args:
+        config: its settings.
+        model: the network.
+        without_momentum: names of the parameters that sgd moves without momentum.
+    """
     if config.name == "adam":
         return torch.optim.Adam(
             model.parameters(), lr=config.highest_lr, weight_decay=config.weight_decay, fused=True
         )
+    named = list(model.named_parameters())
+    groups = [
+        {"params": [p for name, p in named if name not in without_momentum]},
+        {"params": [p for name, p in named if name in without_momentum], "momentum": 0.0},
+    ]
     return torch.optim.SGD(
-        model.parameters(),
+        [group for group in groups if group["params"]],
         lr=config.highest_lr,
         momentum=config.momentum,
         weight_decay=config.weight_decay,

@@ -15,7 +15,10 @@ from slimgrad.experiments.settings import Settings
 if TYPE_CHECKING:
     from slimgrad.approx.estimators.base import GradientEstimator
     from slimgrad.approx.schedules import Schedule
-    from slimgrad.comm.quantizers.base import Quantizer
+    from slimgrad.comm.compressor import Compressor, Method
+    from slimgrad.comm.feedback import Feedback
+
+DEFAULT_CODEC = "fixed"
 
 
 class PartConfig(Settings):
@@ -120,15 +123,38 @@ def make_schedule(part: PartConfig) -> Schedule:
     return make_part(SCHEDULES, part)
 
 
-def make_quantizer(part: PartConfig) -> Quantizer:
-    """The quantizer that ``part`` describes."""
+def make_method(part: PartConfig) -> Method:
+    """The quantizer, sparsifier or low-rank method that ``part`` describes."""
+    from slimgrad.comm.lowrank import LOW_RANK
+    from slimgrad.comm.quantizers import QUANTIZERS
+    from slimgrad.comm.sparsifiers import SPARSIFIERS
+
+    registries: tuple[Registry[Any], ...] = (QUANTIZERS, SPARSIFIERS, LOW_RANK)
+    for registry in registries:
+        if part.name in registry:
+            return make_part(registry, part)
+    allowed = [name for registry in registries for name in registry]
+    kind = "quantizer, sparsifier or low-rank method"
+    raise ConfigError(unknown_name_message(kind, part.name, allowed))
+
+
+def make_compressor(
+    method: PartConfig, codec: PartConfig | None = None, values: PartConfig | None = None
+) -> Compressor:
+    """The compressor of a method, a codec and a quantizer of the values that the method sends."""
+    from slimgrad.comm.codecs import CODECS
+    from slimgrad.comm.compressor import Compressor
     from slimgrad.comm.quantizers import QUANTIZERS
 
-    return make_part(QUANTIZERS, part)
+    return Compressor(
+        make_method(method),
+        make_part(CODECS, codec or PartConfig(name=DEFAULT_CODEC)),
+        None if values is None else make_part(QUANTIZERS, values),
+    )
 
 
-def check_codec(part: PartConfig) -> None:
-    """ConfigError unless ``part`` names a codec and its settings."""
-    from slimgrad.comm.codecs import CODECS
+def make_feedback(part: PartConfig) -> Feedback:
+    """The feedback that ``part`` describes."""
+    from slimgrad.comm.feedback import FEEDBACKS
 
-    make_part(CODECS, part)
+    return make_part(FEEDBACKS, part)

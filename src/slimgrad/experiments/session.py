@@ -29,6 +29,7 @@ from slimgrad.experiments.records import (
     read_records,
     write_records,
 )
+from slimgrad.experiments.training import check_feedback
 from slimgrad.experiments.worker import (
     execute,
     launcher_pid,
@@ -134,7 +135,9 @@ def prepare(command: Command, config: RunSettings, runs: list[TrainConfig]) -> P
     _check_folder(config.out)
     dataset, cache = data.load(config.data.name, config.data.path, config.data.cache_dir)
     with torch.device("meta"):
-        build_model(config.model.name, ImageShape.of(dataset), config.model.settings)
+        model = build_model(config.model.name, ImageShape.of(dataset), config.model.settings)
+    for run in runs:
+        check_feedback(model, run.method)
     Batches(dataset, config.batch_size, seed=0)
     records = config.out / FILE_NAME
     finished = _finished(records, config, dataset.checksum) if config.resume else set()

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from slimgrad.experiments import parts
-from slimgrad.experiments.config import DEFAULT_CODEC, MethodConfig, TrainConfig
+from slimgrad.experiments.config import MethodConfig, TrainConfig
 from slimgrad.experiments.data.base import ImageDataset
 from slimgrad.experiments.data.batches import Batches, Normalise, evaluation_batches
 from slimgrad.experiments.evaluate import evaluate
@@ -57,7 +57,11 @@ class Training:
         shape = ImageShape.of(dataset)
         model = make_model(config.model.name, shape, config.model.settings, seed=config.seed)
         self._model = model.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
-        self._optimizer = make_optimizer(config.optimizer, self._model)
+        self._optimizer = make_optimizer(
+            config.optimizer,
+            self._model,
+            without_momentum=_moved_by_feedback(self._model, config.method, group.world_size),
+        )
         self._ddp = DistributedDataParallel(self._model)
         self._settle_buckets()
         self._approximation = _approximate(self._model, self._optimizer, config)
@@ -175,6 +179,29 @@ def _approximate(
     )
 
 
+def check_feedback(model: torch.nn.Module, method: MethodConfig) -> None:
+    """ConfigError where what ``method`` leaves out of the gradients of ``model`` could pile up."""
+    if method.quantizer is None or method.feedback is None:
+        return
+    from slimgrad.comm import ddp
+    from slimgrad.comm.policy import Policy
+
+    compressor = parts.make_compressor(method.quantizer, method.codec, method.values)
+    feedback = parts.make_feedback(method.feedback)
+    ddp.check_feedback(feedback, compressor, Policy(), dict(model.named_parameters()))
+
+
+def _moved_by_feedback(model: torch.nn.Module, method: MethodConfig, world_size: int) -> set[str]:
+    """Names of the parameters whose momentum feedback applies, so that sgd must not."""
+    # One worker sends nothing, and what is sent exactly has no feedback.
+    if world_size == 1 or not method.has_momentum:
+        return set()
+    from slimgrad.comm.policy import Policy
+
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    return {name for name, shape in shapes.items() if not Policy().is_exact(name, shape)}
+
+
 def _compress(
     ddp: DistributedDataParallel, method: MethodConfig, seed: int
 ) -> CompressionHandle | None:
@@ -182,5 +209,12 @@ def _compress(
         return None
     from slimgrad.comm.ddp import compress
 
-    codec = method.codec.name if method.codec else DEFAULT_CODEC
-    return compress(ddp, parts.make_quantizer(method.quantizer), codec=codec, seed=seed)
+    compressor = parts.make_compressor(method.quantizer, method.codec, method.values)
+    return compress(
+        ddp,
+        compressor.method,
+        codec=compressor.codec,
+        values=compressor.values,
+        feedback=parts.make_feedback(method.feedback) if method.feedback else None,
+        seed=seed,
+    )

@@ -46,7 +46,7 @@ class SpectralAtomo(LowRank):
         Wang, Sievert, Liu, Charles, Papailiopoulos, Wright (2018), "ATOMO", algorithm 1, section 5.
     """
 
-    name: ClassVar[str] = "atomo"
+    name: ClassVar[str] = "spectralatomo"
     unbiased: ClassVar[bool] = True
     fixed_rank: ClassVar[bool] = False
 
