@@ -43,10 +43,14 @@ class PartConfig(Settings):
 
 
 def parse_part(text: str) -> dict[str, Any]:
-    """The short form ``name:key=value,key=value`` as a mapping.
+    """The short form ``name:key=value,key=value`` as a mapping; a slash separates listed numbers.
 
     >>> parse_part("every_nth_layer:n=4,start=2")
     {'name': 'every_nth_layer', 'n': 4, 'start': 2}
+    >>> parse_part("levels:levels=0/0.5/1")
+    {'name': 'levels', 'levels': (0, 0.5, 1)}
+    >>> parse_part("folders:path=/images/small")
+    {'name': 'folders', 'path': '/images/small'}
     >>> parse_part("nuqsgd:4")
     Traceback (most recent call last):
     slimgrad.core.errors.ConfigError: 'nuqsgd:4': write settings as name:key=value,key=value
@@ -61,7 +65,11 @@ def parse_part(text: str) -> dict[str, Any]:
     return values
 
 
-def _scalar(text: str) -> int | float | bool | str:
+def _scalar(text: str) -> int | float | bool | str | tuple[Any, ...]:
+    if "/" in text:
+        listed = tuple(_scalar(piece.strip()) for piece in text.split("/"))
+        # A path has slashes too.
+        return listed if all(isinstance(v, int | float) for v in listed) else text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):
@@ -94,7 +102,7 @@ def call_checked(
         if parameter.default is parameter.empty and parameter.name not in settings:
             raise ConfigError(
                 f"{kind} {name} needs the setting {parameter.name!r}: "
-                f"write {name}:{parameter.name}=4, say, with a value of your choice"
+                f"write {name}:{parameter.name}=VALUE, or NUMBER/NUMBER/... for a list"
             )
     if fixed:
         return lambda *leading: make(*leading, **settings)

@@ -28,7 +28,7 @@ def normalised_variance_printed(
     Raises:
         ConfigError: arrays of other shapes, or values that are not finite.
 
-    >>> normalised_variance_printed([[1.0, 2.0]], [[1.0, 4.0]])
+    >>> round(normalised_variance_printed([[1.0, 2.0]], [[1.0, 4.0]]), 6)
     0.125
 
     References:
