@@ -40,9 +40,10 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 # Not the package again: that would build the kernels a second time.
 $(TOOLS): $(STAMP)
 	@echo "installing the test tools (once)"
-	@$(PIP) $$($(BIN)/python -c 'import tomllib; \
+	@$(BIN)/python -c 'import tomllib; \
 	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-	  print(*extras["test"], *extras["lint"])')
+	  print(*extras["test"], *extras["lint"], sep="\n")' > $(VENV)/tools.txt
+	@$(PIP) -r $(VENV)/tools.txt
 	@touch $@
 
 clean:
