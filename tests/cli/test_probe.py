@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from slimgrad.cli.app import execute
-from slimgrad.cli.probe import print_aligned
+from slimgrad.cli.output import print_aligned
 from slimgrad.core.errors import ConfigError
 
 SMALL = ["--model", "resnet14:width=2", "--batch-size", "8", "--batches", "16"]

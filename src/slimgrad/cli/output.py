@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
 from slimgrad.cli.outfolder import is_main_process
+from slimgrad.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -42,3 +44,17 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(file=sys.stderr if stderr else sys.stdout, highlight=False)
+
+
+def print_aligned(heading: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> None:
+    """Print columns, the first ``left`` of them to the left, the others to the right."""
+    table = [tuple(heading), *map(tuple, rows)]
+    if any(len(row) != len(heading) for row in table):
+        raise ConfigError("every row needs one text for every heading")
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = [
+            text.ljust(width) if place < left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from slimgrad.cli.output import FLAG, print_json
-from slimgrad.core.errors import ConfigError, DataError
+from slimgrad.cli.output import FLAG, print_aligned, print_json
+from slimgrad.core.errors import DataError
 
 if TYPE_CHECKING:
     import torch
@@ -248,17 +247,3 @@ def _show_compression(report: CompressionProbeReport) -> None:
 
 def _number(value: float, digits: int) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def print_aligned(heading: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> None:
-    """Print columns, the first ``left`` of them to the left, the others to the right."""
-    table = [tuple(heading), *map(tuple, rows)]
-    if any(len(row) != len(heading) for row in table):
-        raise ConfigError("every row needs one text for every heading")
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = [
-            text.ljust(width) if place < left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())

@@ -63,3 +63,9 @@ def check_sum_target(out: torch.Tensor, alpha: float) -> None:
         raise ConfigError("out must not require grad, it is changed in place; pass out.detach()")
     if not abs(alpha) <= torch.finfo(torch.float32).max:
         raise ConfigError(f"alpha must be finite in float32, got {alpha!r}")
+
+
+def note_change(out: torch.Tensor) -> None:
+    """Let autograd see that a kernel changed ``out``, as it does with torch's own operations."""
+    if not out.is_inference():
+        torch.autograd.graph.increment_version(out)

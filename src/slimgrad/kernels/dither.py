@@ -13,6 +13,7 @@ from slimgrad.kernels.checks import (
     check_size,
     check_sum_target,
     check_vector,
+    note_change,
 )
 from slimgrad.kernels.native import dither as native
 from slimgrad.kernels.packing import packed_bytes, quantized_buffers
@@ -201,8 +202,7 @@ def undither_add_(
         alpha=alpha,
         serial=serial,
     )
-    if not out.is_inference():  # so that autograd sees the change, as it does with torch's own
-        torch.autograd.graph.increment_version(out)
+    note_change(out)
     return out
 
 

@@ -16,6 +16,7 @@ from slimgrad.kernels.checks import (
     check_size,
     check_sum_target,
     check_vector,
+    note_change,
 )
 from slimgrad.kernels.native import rotation as native
 from slimgrad.kernels.packing import packed_bytes
@@ -132,8 +133,8 @@ def rotate_dequantize(
         alpha=None,
         serial=serial,
     )
-    if out is not None and not out.is_inference():
-        torch.autograd.graph.increment_version(out)
+    if out is not None:
+        note_change(out)
     return decoded
 
 
@@ -188,8 +189,7 @@ def rotate_dequantize_add_(
         alpha=alpha,
         serial=serial,
     )
-    if not out.is_inference():  # so that autograd sees the change, as it does with torch's own
-        torch.autograd.graph.increment_version(out)
+    note_change(out)
     return out
 
 

@@ -17,6 +17,7 @@ from slimgrad.kernels.checks import (
     check_key,
     check_size,
     check_sum_target,
+    note_change,
 )
 from slimgrad.kernels.dither import undither, undither_add_
 from slimgrad.kernels.native import summing as native
@@ -116,8 +117,7 @@ def sum_packed_(
             vector.add_to_(out, serial=serial)
         return out
     native.sum_packed_(module, out, [_contiguous(vector) for vector in vectors], serial=serial)
-    if not out.is_inference():  # so that autograd sees the change, as it does with torch's own
-        torch.autograd.graph.increment_version(out)
+    note_change(out)
     return out
 
 

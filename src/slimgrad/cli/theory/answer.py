@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slimgrad.cli.output import print_json
+from slimgrad.cli.output import print_aligned, print_json
 
 LONGEST_LIST = 9
 
@@ -113,9 +113,4 @@ def _finite(value: Value) -> Any:
 
 def print_rows(rows: Sequence[Sequence[Value]], header: Sequence[str]) -> None:
     """Print a table: the first column to the left, numbers to the right."""
-    texts = [list(header), *([spelled(value) for value in row] for row in rows)]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(header))]
-    for row in texts:
-        first, *rest = row
-        cells = [f"{text:>{width}}" for text, width in zip(rest, widths[1:], strict=True)]
-        print("  ".join([f"{first:<{widths[0]}}", *cells]))
+    print_aligned(header, [[spelled(value) for value in row] for row in rows], left=1)

@@ -63,7 +63,7 @@ class AllGather(Exchange):
         if not bucket.spans:
             return
         parts = _parts(bucket, compressor)
-        named = [(part.key, part.gathered()) for part in parts if not part.exact]
+        named = ((part.key, part.gathered()) for part in parts if not part.exact)
         refresh_levels(compressor.method, named, channel, step)
         frames: list[torch.Tensor] = []
         for part in parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from slimgrad.comm.serial import copy_
 
 
 def refresh_levels(
-    quantizer: object, tensors: Sequence[tuple[str, torch.Tensor]], channel: Channel, step: int
+    quantizer: object, tensors: Iterable[tuple[str, torch.Tensor]], channel: Channel, step: int
 ) -> None:
     """Choose levels anew where ``quantizer`` adapts and ``step`` is one of its refreshes.
 
@@ -21,11 +21,15 @@ def refresh_levels(
 
     Args:
         quantizer: any; those that do not adapt are left alone.
-        tensors: names and flat values, the same names in the same order on all ranks.
+        tensors: names and flat values, the same names in the same order on all ranks; looked at
+            in a refresh only.
         channel: the ranks.
         step: synchronised backward pass.
     """
-    if not isinstance(quantizer, AdaptiveQuantizer) or not quantizer.is_due(step) or not tensors:
+    if not isinstance(quantizer, AdaptiveQuantizer) or not quantizer.is_due(step):
+        return
+    tensors = list(tensors)
+    if not tensors:
         return
     with channel.meter.codec():
         counts = np.stack([quantizer.counts(_float32(values)) for _, values in tensors])

@@ -14,6 +14,7 @@ from slimgrad.comm.quantizers.base import LevelGrid, Norm, Quantized
 from slimgrad.comm.quantizers.level import LevelQuantizer, float32_levels, magnitudes
 from slimgrad.comm.quantizers.levels import Levels
 from slimgrad.core.errors import CheckpointError, ConfigError
+from slimgrad.kernels.checks import is_integer
 from slimgrad.theory import MagnitudeDensity, exponential_levels
 
 BINS = 1024
@@ -64,13 +65,13 @@ class AdaptiveQuantizer(LevelQuantizer):
                 f"got bits={self.bits!r}"
             )
         listed = isinstance(self.refresh_at, tuple | list)
-        if not listed or not all(_is_integer(step) and step >= 0 for step in self.refresh_at):
+        if not listed or not all(is_integer(step) and step >= 0 for step in self.refresh_at):
             raise ConfigError(
                 f"{name} needs refresh_at to be a tuple of steps >= 0, "
                 f"got refresh_at={self.refresh_at!r}"
             )
         object.__setattr__(self, "refresh_at", tuple(self.refresh_at))
-        if not _is_integer(self.refresh_every) or self.refresh_every < 1:
+        if not is_integer(self.refresh_every) or self.refresh_every < 1:
             raise ConfigError(
                 f"{name} needs refresh_every >= 1, got refresh_every={self.refresh_every!r}"
             )
@@ -166,7 +167,3 @@ def _weighted_counts(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
     place = np.sqrt(np.minimum(np.abs(rows[usable]) / scale[:, None], 1.0)) * BINS
     bins = np.minimum(place.astype(np.int64), BINS - 1).ravel()
     return np.bincount(bins, np.repeat(scale**2, rows.shape[1]), minlength=BINS)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

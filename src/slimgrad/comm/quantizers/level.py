@@ -13,6 +13,7 @@ from slimgrad import kernels
 from slimgrad.comm.quantizers.base import LevelGrid, Norm, Quantized, Quantizer
 from slimgrad.core.errors import ConfigError
 from slimgrad.core.registry import unknown_name_message
+from slimgrad.kernels.checks import is_integer
 from slimgrad.theory import rounding_resolution_bound, variance_bound
 from slimgrad.theory.variance import NORMS
 
@@ -117,11 +118,11 @@ def check_symbols(name: str, bits: int, bucket_size: int, least: int = MIN_BITS)
 
     >>> check_symbols("NUQSGD", 4, 512)
     """
-    if not _is_integer(bits) or not least <= bits <= MAX_BITS:
+    if not is_integer(bits) or not least <= bits <= MAX_BITS:
         raise ConfigError(
             f"{name} needs bits from {least} to {MAX_BITS} (sign included), got bits={bits!r}"
         )
-    if not _is_integer(bucket_size) or not 1 <= bucket_size <= MAX_BUCKET_SIZE:
+    if not is_integer(bucket_size) or not 1 <= bucket_size <= MAX_BUCKET_SIZE:
         raise ConfigError(
             f"{name} needs a bucket_size from 1 to {MAX_BUCKET_SIZE}, "
             f"got bucket_size={bucket_size!r}"
@@ -132,7 +133,3 @@ def check_norm(norm: object, norms: Sequence[str] = NORMS) -> None:
     """ConfigError unless ``norm`` is one of ``norms``."""
     if norm not in norms:
         raise ConfigError(unknown_name_message("norm", norm, norms))
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
