@@ -4,13 +4,13 @@
 #include "fused_block.h"
 #include "parallel.h"
 #include "step_norm.h"
+#include "tiles.h"
 
 namespace slimgrad {
 namespace SLIMGRAD_ISA {
 namespace {
 
 constexpr int64_t kAhead = 2048;    // components, at least, between taking norms and rounding
-constexpr int64_t kCached = 65536;  // components, at most, for both to find them in the cache
 
 template <typename NormType>
 void take_scales(const QuantizeArgs& args, int64_t first, int64_t last) {
@@ -161,23 +161,11 @@ int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t at_least_one(int64_t a) { return a < 1 ? 1 : a; }
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Components after which both a bucket and a block end; 0 when they do not fit in the cache.
-int64_t tile_size(int64_t bucket_size) {
-  int64_t a = bucket_size, b = kBlock;
-  while (b != 0) {
-    const int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  const int64_t blocks = kBlock / a;
-  return bucket_size > kCached / blocks ? 0 : bucket_size * blocks;
-}
-
 }  // namespace
 
 void quantize(const QuantizeArgs& args) {
   const NormKernels kernels = kernels_of(args.norm);
-  const int64_t n = args.n, tile = tile_size(args.bucket_size);
+  const int64_t n = args.n, tile = tile_of(args.bucket_size);
   const bool fused = is_fused(args);
   // Runs work(first, last) over components in multiples of `unit`.
   const auto over_components = [&](int64_t unit, auto work) {
